@@ -1,0 +1,37 @@
+"""amble: train one model across many agents that keep their data, with no server."""
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# what `amble.NAME` is and where it lives; each is imported when first used, so that `import amble` is light
+_HOMES = {
+    "amble.comparison": ["Comparison", "compare"],
+    "amble.data.datasets": ["Dataset", "load"],
+    "amble.errors": ["AmbleError"],
+    "amble.methods": ["APIBCD", "GAPIBCD", "IBCD", "SyncWalks", "WPG"],
+    "amble.network": ["Network"],
+    "amble.objectives": ["LeastSquares", "Logistic", "Softmax"],
+    "amble.problem": ["Problem", "split"],
+    "amble.run": ["Run", "load_run"],
+    "amble.simulation": ["resume", "simulate"],
+    "amble.timing": ["Timing"],
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", "networks", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "networks":
+        return importlib.import_module("amble.network")
+    if name not in _HOME:
+        raise AttributeError(f"module 'amble' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,28 @@
+"""Randomness as a function of what it is for: (seed, token, hop, stream). No generator has a state, so nothing
+depends on who drew first, and any hop's draw can be made again on its own, by NumPy and by JAX alike."""
+
+from typing import Any
+
+import numpy as np
+
+from amble.arrays import Array
+
+GOLDEN = 0x9E3779B97F4A7C15
+LINK, WALK, TIE = 0, 1, 2  # streams: link time, choice of the next agent, ties among neighbours
+
+
+def mix(xp: Any, bits: Array) -> Array:
+    """SplitMix64's finaliser: every bit of the input moves every bit of the output."""
+    bits = (bits ^ (bits >> xp.uint64(30))) * xp.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> xp.uint64(27))) * xp.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> xp.uint64(31))
+
+
+def draw(xp: Any, seed: Array, token: Array, hop: Array, stream: int) -> Array:
+    """Uniform on [0, 1): the draw of this stream at this token's hop. All arguments are uint64 arrays."""
+    golden = xp.uint64(GOLDEN)
+    with np.errstate(over="ignore"):  # NumPy warns of scalars that wrap around, and here they are meant to
+        bits = mix(xp, seed + golden)
+        bits = mix(xp, bits + golden * (token + xp.uint64(1)))
+        bits = mix(xp, bits + golden * (hop * xp.uint64(4) + xp.uint64(stream + 1)))
+    return (bits >> xp.uint64(11)).astype(xp.float64) * 2.0**-53

@@ -1,0 +1,29 @@
+"""Errors a person can act on, and the check for parts that are not installed."""
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from typing import Any
+
+
+class AmbleError(ValueError):
+    """Something given to amble cannot be used; the message says what was given, what is expected and what to do."""
+
+
+def unknown(kind: str, given: str, known: Iterable[str]) -> AmbleError:
+    """The error for a name that does not exist, with the nearest one that does."""
+    names = sorted(known)
+    close = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(given.lower(), list(close), n=1, cutoff=0.5)
+    hint = f"did you mean {close[near[0]]!r}?" if near else f"choose one of {', '.join(names)}."
+    return AmbleError(f"there is no {kind} named {given!r}; {hint}")
+
+
+def need(module: str, extra: str) -> Any:
+    """Import a module of an optional extra, or say which extra to install."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise AmbleError(f"this needs amble[{extra}], which is not installed: pip install 'amble[{extra}]'") from error

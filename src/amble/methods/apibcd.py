@@ -1,0 +1,34 @@
+"""API-BCD: asynchronous parallel incremental block-coordinate descent (the paper's eq. 12 and algorithm 2)."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from amble.arrays import Array
+from amble.methods.copies import TOKEN_RULES
+
+
+@dataclass(frozen=True)
+class APIBCD:
+    r"""M tokens at once; agent i keeps a copy c_im of each.
+
+        x_i' = argmin_x f_i(x) + tau/2 sum_m |x - c_im|^2                          (eq. 12a)
+             = argmin_x f_i(x) + tau M/2 |x - s/M|^2,  s = sum_m c_im
+
+    where
+        tau         is the penalty on the distance to each token
+        token_rule  says what the token takes: eq. 12b as published, or one of two that mend it (methods/copies.py)
+    The tokens z_m and the copies follow eq. 12b and 12c in methods/copies.py. With M = 1 this is I-BCD.
+    """
+
+    tau: float = 0.1
+    tokens: int = 5
+    token_rule: str = "published"
+
+    label: ClassVar[str] = "API-BCD"
+    work: ClassVar[dict[str, int]] = {"prox": 1}
+    positive: ClassVar[tuple[str, ...]] = ("tau",)
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"token_rule": TOKEN_RULES}
+
+    def local(self, f: Any, x: Array, s: Array) -> Array:
+        M, tau = self.tokens, self.tau
+        return f.prox(s / M, tau * M, x)

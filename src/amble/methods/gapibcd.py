@@ -1,0 +1,35 @@
+"""gAPI-BCD: API-BCD with a gradient step instead of the argmin (the paper's remark 1, eq. 16, theorem 3)."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from amble.arrays import Array
+from amble.methods.copies import TOKEN_RULES
+
+
+@dataclass(frozen=True)
+class GAPIBCD:
+    r"""API-BCD with f_i replaced by its first-order model and a proximal term.
+
+        x_i' = argmin_x <grad f_i(x_i), x - x_i> + tau/2 sum_m |x - c_im|^2 + rho/2 |x - x_i|^2     (eq. 16)
+             = (rho x_i + tau s - grad f_i(x_i)) / (rho + tau M),   s = sum_m c_im
+
+    where
+        rho  steadies the step; the paper gives no value, ours is L_i, the smoothness of f_i
+    Tokens and copies are those of API-BCD (methods/copies.py).
+    """
+
+    tau: float = 0.1
+    tokens: int = 5
+    rho: float | None = None
+    token_rule: str = "published"
+
+    label: ClassVar[str] = "gAPI-BCD"
+    work: ClassVar[dict[str, int]] = {"grad": 1}
+    positive: ClassVar[tuple[str, ...]] = ("tau",)
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"token_rule": TOKEN_RULES}
+
+    def local(self, f: Any, x: Array, s: Array) -> Array:
+        M, tau = self.tokens, self.tau
+        rho = f.smoothness if self.rho is None else self.rho
+        return (rho * x + tau * s - f.grad(x)) / (rho + tau * M)

@@ -1,0 +1,45 @@
+"""The synchronous form with M walks (the paper's eq. 11); with M = 1 it is eq. 4-5, the form with a server."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from amble.arrays import Array
+
+
+class Agent(NamedTuple):
+    x: Array
+
+
+@dataclass(frozen=True)
+class SyncWalks:
+    r"""Every round, all agents hear all tokens and all tokens hear all agents.
+
+        x_i' = argmin_x f_i(x) + tau/2 sum_m |x - z_m|^2,   i = 1..N      (eq. 11a)
+        z_m' = 1/N sum_i x_i',                              m = 1..M      (eq. 11b)
+
+    All z_m are equal from the first round on, so sum_m |x - z_m|^2 = M |x - z|^2 with z the mean of what agents say.
+    """
+
+    tau: float = 0.1
+    tokens: int = 5
+
+    label: ClassVar[str] = "SyncWalks"
+    work: ClassVar[dict[str, int]] = {"prox": 1}
+    positive: ClassVar[tuple[str, ...]] = ("tau",)
+
+    def message_numbers(self, p: int) -> int:
+        return p
+
+    def round_units(self, agents: int) -> int:
+        """Each of M tokens goes to each of N agents and hears back."""
+        return 2 * agents * self.tokens
+
+    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+        return Agent(x=start)
+
+    def say(self, agent: Agent) -> Array:
+        return agent.x
+
+    def round(self, f: Any, agent: Agent, heard: Array) -> Agent:
+        """`heard` is the mean of what all agents said: z."""
+        return Agent(f.prox(heard, self.tau * self.tokens, agent.x))

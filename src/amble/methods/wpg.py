@@ -1,0 +1,36 @@
+"""WPG: walk proximal gradient, the paper's rival (section V)."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from amble.arrays import Array, namespace
+
+
+class Agent(NamedTuple):
+    x: Array
+
+
+@dataclass(frozen=True)
+class WPG:
+    r"""A gradient step at the token, averaged into it.
+
+        x_i' = z - alpha grad f_i(z)
+        z'   = z + (x_i' - x_i) / N
+
+    where
+        alpha  is the learning rate; with a small one z tends to the minimiser of sum_i f_i
+    """
+
+    alpha: float = 0.5
+    tokens: int = 1
+
+    label: ClassVar[str] = "WPG"
+    work: ClassVar[dict[str, int]] = {"grad": 1}
+    positive: ClassVar[tuple[str, ...]] = ("alpha",)
+
+    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+        return Agent(x=start)
+
+    def gift(self, f: Any, agent: Agent, z: Array) -> tuple[Agent, Array, Array]:  # noqa: ARG002 - the old x is in the slot
+        x = z - self.alpha * f.grad(z)
+        return Agent(x), x, namespace(z).asarray(0.0)

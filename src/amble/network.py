@@ -1,0 +1,142 @@
+"""Network: who may talk to whom. Neighbour lists, never an N x N array."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from amble.errors import AmbleError
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """An undirected connected network; agent i's neighbours are neighbours[starts[i]:starts[i+1]], in order."""
+
+    agents: int
+    starts: Any
+    neighbours: Any
+    name: str = "network"
+
+    def neighbours_of(self, i: int) -> Any:
+        return self.neighbours[self.starts[i] : self.starts[i + 1]]
+
+    @property
+    def degrees(self) -> Any:
+        return np.diff(self.starts)
+
+    @property
+    def edges(self) -> Any:
+        """Each link once, as rows (i, j) with i < j."""
+        i = np.repeat(np.arange(self.agents), self.degrees)
+        return np.column_stack([i, self.neighbours])[i < self.neighbours]
+
+
+def from_edges(agents: int, edges: Any, name: str = "network") -> Network:
+    """From rows (i, j); repeated links and loops are dropped, and every agent must be reachable."""
+    if agents < 1:
+        raise AmbleError(f"agents={agents} was given; a network needs at least one agent.")
+    edges = np.asarray(edges, np.int64).reshape(-1, 2)
+    if len(edges) and not (0 <= edges.min() and edges.max() < agents):
+        raise AmbleError(f"a link names agent {edges.max()}; agents are numbered 0 to {agents - 1}.")
+    low, high = edges.min(axis=1), edges.max(axis=1)
+    kept = np.unique((low * agents + high)[low < high])
+    low, high = kept // agents, kept % agents
+    source, target = np.concatenate([low, high]), np.concatenate([high, low])
+    order = np.lexsort((target, source))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=agents))])
+    network = Network(agents, starts.astype(np.int32), target[order].astype(np.int32), name)
+    reached = count_reached(network)
+    if reached < agents:
+        raise AmbleError(
+            f"the network is not connected: from agent 0 only {reached} of {agents} agents can be reached; "
+            "add links until all are."
+        )
+    return network
+
+
+def count_reached(network: Network) -> int:
+    """How many agents a token starting at agent 0 could reach."""
+    seen = np.zeros(network.agents, bool)
+    seen[0] = True
+    edge = np.array([0])
+    while len(edge):  # breadth first, a whole layer at a time
+        spans = [network.neighbours_of(i) for i in edge]
+        layer = np.unique(np.concatenate(spans)) if spans else np.array([], int)
+        edge = layer[~seen[layer]]
+        seen[edge] = True
+    return int(seen.sum())
+
+
+def random(agents: int, density: float = 0.7, seed: int = 0) -> Network:
+    """The paper's: |E| = round(N(N-1)/2 * density) links, connected (a random tree, then links at random)."""
+    if not 0 <= density <= 1:
+        raise AmbleError(f"density={density} was given; it must lie between 0 and 1.")
+    pairs = agents * (agents - 1) // 2
+    wanted = round(pairs * density)
+    if wanted < agents - 1:
+        raise AmbleError(
+            f"density={density} gives {agents} agents {wanted} links, and connecting them takes at least {agents - 1}; "
+            f"use a density of at least {2 / agents:.4g}."
+        )
+    rng = np.random.default_rng([seed, agents])
+    order = rng.permutation(agents)
+    parent = order[(rng.random(agents - 1) * np.arange(1, agents)).astype(np.int64)] if agents > 1 else order[:0]
+    tree = np.column_stack([order[1:], parent])
+    chosen = np.unique(tree.min(axis=1) * agents + tree.max(axis=1))
+    if wanted > pairs // 2:  # dense: choosing from a list of all pairs is quicker than drawing until new
+        i, j = np.triu_indices(agents, 1)
+        free = np.setdiff1d(i * agents + j, chosen, assume_unique=True)
+        chosen = np.concatenate([chosen, rng.choice(free, wanted - len(chosen), replace=False)])
+    while len(chosen) < wanted:
+        i, j = rng.integers(0, agents, (2, wanted - len(chosen)))
+        fresh = np.unique((np.minimum(i, j) * agents + np.maximum(i, j))[i != j])
+        fresh = np.setdiff1d(fresh, chosen, assume_unique=True)
+        chosen = np.concatenate([chosen, rng.permutation(fresh)[: wanted - len(chosen)]])
+    return from_edges(agents, np.column_stack([chosen // agents, chosen % agents]), f"random({density:g})")
+
+
+def ring(agents: int) -> Network:
+    """Agent i talks to i - 1 and i + 1."""
+    i = np.arange(agents)
+    return from_edges(agents, np.column_stack([i, (i + 1) % agents]), "ring")
+
+
+def complete(agents: int) -> Network:
+    """Everyone talks to everyone."""
+    return from_edges(agents, np.column_stack(np.triu_indices(agents, 1)), "complete")
+
+
+def grid(rows: int, columns: int) -> Network:
+    """A rectangle of agents, numbered row by row; each talks to those beside, above and below."""
+    number = np.arange(rows * columns).reshape(rows, columns)
+    beside = np.column_stack([number[:, :-1].ravel(), number[:, 1:].ravel()])
+    below = np.column_stack([number[:-1].ravel(), number[1:].ravel()])
+    return from_edges(rows * columns, np.concatenate([beside, below]), f"grid({rows}x{columns})")
+
+
+def geometric(agents: int, radius: float | None = None, seed: int = 0) -> Network:
+    """Agents at random in the unit square, linked when nearer than `radius`.
+
+    Without a radius: the smallest that connects them, a little widened.
+    """
+    from amble.errors import need
+
+    cKDTree = need("scipy.spatial", "sim").cKDTree
+    places = np.random.default_rng([seed, agents]).random((agents, 2))
+    tree = cKDTree(places)
+    if radius is not None:
+        return from_edges(agents, tree.query_pairs(radius, output_type="ndarray"), f"geometric({radius:g})")
+    radius = float(np.sqrt(2 * np.log(max(agents, 2)) / (np.pi * agents)))
+    while True:
+        try:
+            return from_edges(agents, tree.query_pairs(radius, output_type="ndarray"), f"geometric({radius:.3g})")
+        except AmbleError:
+            radius *= 1.1
+
+
+def from_networkx(graph: Any) -> Network:
+    """Any undirected networkx graph; its nodes become agents 0, 1, ... in the graph's own order."""
+    number = {node: i for i, node in enumerate(graph.nodes)}
+    edges: Iterable[Any] = [(number[a], number[b]) for a, b in graph.edges()]
+    return from_edges(len(number), np.array(list(edges), np.int64), "networkx")

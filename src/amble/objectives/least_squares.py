@@ -1,0 +1,52 @@
+"""f(w) = share [ 1/(2d) |X w - y|^2 + ridge/2 |w without intercept|^2 ], kept as 1/2 w.A w - b.w + c."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.arrays import Array, namespace
+
+
+class LeastSquares(NamedTuple):
+    """Half the mean squared residual. Rows are not kept: A, b and c say all that any method asks."""
+
+    A: Array  # share (X'X/d + ridge), the Hessian
+    b: Array  # share X'y/d
+    c: Array  # share y'y/2d
+    values: Array  # eigenvalues of A
+    vectors: Array  # eigenvectors of A, in columns
+
+    @staticmethod
+    def build(X: Any, y: Any, rows: Any, ridge: Any) -> "LeastSquares":
+        """From rows X (.., d, p), targets y (.., d), row weights (.., d; zero for padding) and ridge (.., p)."""
+        weighted = X * rows[..., None]
+        A = np.swapaxes(weighted, -1, -2) @ X + ridge[..., None] * np.eye(X.shape[-1])
+        b = (np.swapaxes(weighted, -1, -2) @ y[..., None])[..., 0]
+        values, vectors = np.linalg.eigh(A)
+        return LeastSquares(A, b, 0.5 * np.sum(rows * y * y, axis=-1), np.maximum(values, 0.0), vectors)
+
+    def value(self, w: Array) -> Array:
+        return 0.5 * w @ (self.A @ w) - self.b @ w + self.c
+
+    def grad(self, w: Array) -> Array:
+        return self.A @ w - self.b
+
+    def hessian(self, w: Array) -> Array:  # noqa: ARG002 - the same everywhere
+        return self.A
+
+    def prox(self, center: Array, weight: Array, start: Array) -> Array:  # noqa: ARG002 - solved, not searched
+        """(A + weight I) x = b + weight center, in the eigenbasis: a prox of any weight is two small products."""
+        return self.vectors @ (((self.b + weight * center) @ self.vectors) / (self.values + weight))
+
+    @property
+    def curvature(self) -> Array:
+        return namespace(self.values).mean(self.values, axis=-1)
+
+    @property
+    def smoothness(self) -> Array:
+        return namespace(self.values).max(self.values, axis=-1)
+
+    def flops(self, kind: str) -> Array:
+        p = self.b.shape[-1]
+        each = 2.0 * p * p if kind == "grad" else 4.0 * p * p + 4.0 * p
+        return each + 0.0 * self.c

@@ -1,0 +1,99 @@
+"""The prox of a smooth convex loss that has no closed form: damped Newton from the given start."""
+
+from typing import Any, NamedTuple
+
+from amble.arrays import Array, namespace, norm, while_loop
+
+DIRECT_UP_TO = 200  # unknowns; beyond it conjugate gradients are cheaper than forming and factoring the Hessian
+NEWTON_STEPS_MAX, HALVINGS_MAX = 60, 40
+TOLERANCE = 1e-12  # of the gradient's length at the centre
+ROUNDING = 2e-16
+
+
+class Iterate(NamedTuple):
+    x: Array
+    phi: Array  # f(x) + weight/2 |x - center|^2
+    g: Array  # its gradient
+    steps: Array
+    stuck: Array  # no step made phi smaller: rounding is all that is left
+
+
+def minimise(f: Any, center: Array, weight: Array, start: Array) -> Array:
+    """argmin_x phi(x) = f(x) + weight/2 |x - center|^2, to rounding.
+
+    Newton direction d of phi, then the first of d, d/2, d/4, ... that lowers phi enough (Armijo): phi is strongly
+    convex, so this converges from any start, and quadratically near the end, where the full step is taken.
+    """
+    xp = namespace(center)
+    p = center.shape[-1]
+
+    def phi(x: Array) -> Array:
+        return f.value(x) + 0.5 * weight * xp.sum((x - center) ** 2)
+
+    def gradient(x: Array) -> Array:
+        return f.grad(x) + weight * (x - center)
+
+    def direction(x: Array, g: Array) -> Array:
+        if p <= DIRECT_UP_TO:
+            return -xp.linalg.solve(f.hessian(x) + weight * xp.eye(p), g)
+        times = f.hessian_times(x)
+        return -conjugate_gradients(lambda v: times(v) + weight * v, g)
+
+    def floor(x: Array) -> Array:
+        """The length of gradient that rounding alone makes."""
+        L = f.smoothness
+        return 4 * ROUNDING * (xp.sqrt(L) + (L + weight) * norm(x) + weight * norm(center))
+
+    goal = TOLERANCE * norm(f.grad(center))
+
+    def unfinished(at: Iterate) -> Array:
+        far = norm(at.g) > xp.maximum(goal, floor(at.x))
+        return far & (at.steps < NEWTON_STEPS_MAX) & ~at.stuck
+
+    def step(at: Iterate) -> Iterate:
+        d = direction(at.x, at.g)
+        slope = at.g @ d
+        slack = 8 * ROUNDING * abs(at.phi)
+
+        def too_high(trial: tuple[Array, Array, Array]) -> Array:
+            t, value, halvings = trial
+            return ~(value <= at.phi + 1e-4 * t * slope + slack) & (halvings < HALVINGS_MAX)
+
+        def halve(trial: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            t, _, halvings = trial
+            return t / 2, phi(at.x + t / 2 * d), halvings + 1
+
+        one = xp.ones_like(at.phi)
+        t, value, halvings = while_loop(xp, too_high, halve, (one, phi(at.x + d), xp.zeros_like(at.steps)))
+        x = at.x + t * d
+        g = gradient(x)
+        lower = halvings < HALVINGS_MAX
+        flat = (value >= at.phi) & (norm(g) >= norm(at.g))
+        keep = lower & ~flat
+        pick = lambda new, old: xp.where(keep, new, old)  # noqa: E731 - four uses on one line each
+        return Iterate(pick(x, at.x), pick(value, at.phi), pick(g, at.g), at.steps + 1, ~keep)
+
+    begin = Iterate(start, phi(start), gradient(start), xp.asarray(0), xp.asarray(False))
+    return while_loop(xp, unfinished, step, begin).x
+
+
+def conjugate_gradients(times: Any, b: Array) -> Array:
+    """Solve A x = b for a positive definite A given as a product, to a relative residual of 1e-10."""
+    xp = namespace(b)
+    bound = 1e-20 * (b @ b)
+
+    def unfinished(state: tuple[Array, ...]) -> Array:
+        _, _, _, rr, k = state
+        return (rr > bound) & (k < 2 * b.shape[-1])
+
+    def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        x, r, d, rr, k = state
+        Ad = times(d)
+        a = rr / (d @ Ad)
+        r = r - a * Ad
+        rr_new = r @ r
+        return x + a * d, r, r + (rr_new / rr) * d, rr_new, k + 1
+
+    zero = xp.zeros_like(b)
+    solution: Array = while_loop(xp, unfinished, step, (zero, b, b, b @ b, xp.asarray(0)))[0]
+    return solution

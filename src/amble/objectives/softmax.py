@@ -1,0 +1,91 @@
+"""f(w) = sum_l rows_l [ log sum_c exp(W_c.x_l) - W_{y_l}.x_l ] + ridge/2 |w without intercepts|^2, W = w as (C, p)."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.arrays import Array, namespace
+from amble.objectives import newton
+from amble.objectives.logistic import NEWTON_STEPS_TYPICAL
+
+
+class Softmax(NamedTuple):
+    """Mean log loss of C classes; the unknown w is the (C, p) weight matrix, row after row."""
+
+    X: Array
+    Y: Array  # one-hot labels (d, C)
+    rows: Array  # the weight of a row: share/d
+    ridge: Array  # a coordinate of w: share * ridge, zero for intercepts
+    L: Array  # largest eigenvalue of X' diag(rows) X / 2, plus the largest ridge
+
+    @staticmethod
+    def build(X: Any, y: Any, rows: Any, ridge: Any, classes: int) -> "Softmax":
+        """From rows X (.., d, p), labels y (.., d; 0 .. C-1), row weights (.., d), ridge (.., p)."""
+        Y = (y[..., None] == np.arange(classes)).astype(np.float64)
+        gram = np.swapaxes(X * (rows / 2)[..., None], -1, -2) @ X
+        L = np.linalg.eigvalsh(gram)[..., -1] + ridge.max(axis=-1)
+        return Softmax(X, Y, rows, np.concatenate([ridge] * classes, axis=-1), L)
+
+    def value(self, w: Array) -> Array:
+        scores = self._scores(w)
+        top = namespace(w).max(scores, axis=-1)
+        spread = namespace(w).log(namespace(w).sum(namespace(w).exp(scores - top[:, None]), axis=-1)) + top
+        return self.rows @ (spread - namespace(w).sum(scores * self.Y, axis=-1)) + 0.5 * self.ridge @ (w * w)
+
+    def grad(self, w: Array) -> Array:
+        off = self.rows[:, None] * (self._chances(w) - self.Y)
+        return (off.T @ self.X).reshape(-1) + self.ridge * w
+
+    def hessian(self, w: Array) -> Array:
+        """Block (a, b) is X' diag(rows P_a (1[a=b] - P_b)) X, for the chances P."""
+        xp = namespace(w)
+        P = self._chances(w)
+        C, p = P.shape[-1], self.X.shape[-1]
+        bend = self.rows[:, None, None] * P[:, :, None] * (xp.eye(C)[None] - P[:, None, :])
+        half = bend[:, :, :, None] * self.X[:, None, None, :]
+        blocks = xp.tensordot(half, self.X, axes=((0,), (0,)))  # a, b, j, k
+        return xp.permute_dims(blocks, (0, 2, 1, 3)).reshape(C * p, C * p) + xp.diag(self.ridge)
+
+    def hessian_times(self, w: Array) -> Callable[[Array], Array]:
+        P = self._chances(w)
+        xp = namespace(w)
+
+        def times(v: Array) -> Array:
+            s = self._scores(v)
+            bent = self.rows[:, None] * P * (s - xp.sum(P * s, axis=-1)[:, None])
+            return (bent.T @ self.X).reshape(-1) + self.ridge * v
+
+        return times
+
+    def prox(self, center: Array, weight: Array, start: Array) -> Array:
+        return newton.minimise(self, center, weight, start)
+
+    def _scores(self, w: Array) -> Array:
+        return self.X @ w.reshape(self.Y.shape[-1], self.X.shape[-1]).T
+
+    def _chances(self, w: Array) -> Array:
+        xp = namespace(w)
+        scores = self._scores(w)
+        up = xp.exp(scores - xp.max(scores, axis=-1)[:, None])
+        return up / xp.sum(up, axis=-1)[:, None]
+
+    @property
+    def curvature(self) -> Array:
+        xp = namespace(self.ridge)
+        C = self.Y.shape[-1]
+        squares = xp.sum(self.X * self.X, axis=-1)
+        trace = xp.sum(self.rows * squares, axis=-1) * (C - 1) / C + xp.sum(self.ridge, axis=-1)
+        return trace / self.ridge.shape[-1]
+
+    @property
+    def smoothness(self) -> Array:
+        return self.L
+
+    def flops(self, kind: str) -> Array:
+        q = self.ridge.shape[-1]
+        d = (self.rows > 0).sum(axis=-1)
+        if kind == "grad":
+            return 4.0 * d * q
+        system = 2.0 * d * q * q / self.Y.shape[-1] + q**3 / 3 if q <= newton.DIRECT_UP_TO else 40.0 * d * q
+        return NEWTON_STEPS_TYPICAL * (system + 6.0 * d * q)

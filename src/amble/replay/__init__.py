@@ -1,0 +1,40 @@
+"""Replay: a method's numbers along a schedule. Two engines, the same numbers.
+
+An engine has
+
+    start()                                   the state before the first hop
+    advance(state, schedule, begin, end)      the state after hops begin .. end-1
+    read(state)                               (model, local): the mean of the tokens' estimates, the mean of all x_i
+
+and a state is a State of NamedTuples of arrays, stacked by agent, by (agent, token) and by token.
+For a round method a hop of the engine is a whole round, and the schedule is not looked at.
+"""
+
+from typing import Any, NamedTuple
+
+from amble.errors import AmbleError, unknown
+from amble.problem import Problem
+
+ENGINES = ("auto", "compiled", "plain")
+
+
+class State(NamedTuple):
+    agents: Any
+    slots: Any  # () for a round method
+    tokens: Any  # () for a round method
+    x_sum: Any  # sum_i x_i, kept up to date so that reading it costs nothing at any N
+
+
+def make(engine: str, method: Any, problem: Problem) -> Any:
+    """The engine by name; "auto" compiles unless the objectives are the user's own."""
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    if engine == "compiled" and problem.own is not None:
+        raise AmbleError("the compiled engine runs built-in objectives only; use engine='plain' for your own.")
+    if engine == "plain" or problem.own is not None:
+        from amble.replay.plain import Plain
+
+        return Plain(method, problem)
+    from amble.replay.compiled import Compiled
+
+    return Compiled(method, problem)

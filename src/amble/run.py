@@ -1,0 +1,229 @@
+"""Run: settings, seed, schedule, recorded models and costs. Everything shown to a person is computed from a Run."""
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from amble import methods, timing
+from amble.errors import AmbleError, need
+from amble.network import Network
+from amble.replay import State
+from amble.rounds import Rounds
+from amble.schedule import Schedule
+from amble.timing import Timing
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What happened when a method ran on a problem over a network. `history` is a dict of arrays, one entry a record:
+
+    hop, time_s, comm_units, bytes      cost so far
+    objective, suboptimality            sum_i f_i at the model; the same less its minimum
+    distance, distance_local            |w - w*| / |w*| of the model, and of the mean of the agents' x_i
+    metric, metric_local                test NMSE or accuracy of the model, and of the mean of the agents' x_i
+    """
+
+    method: Any
+    network: Network
+    walk: Any  # a name, or a matrix
+    timing: Timing
+    seed: int
+    every: int  # hops between records
+    compute_s: Any  # seconds of a visit at each agent
+    message_bytes: int
+    problem: dict[str, Any]  # name, task, digest, settings
+    schedule: Schedule | Rounds
+    state: State
+    recorded: Any  # the hops after which the model was recorded (rounds, for a round method)
+    consensus: Any  # the model at those: the mean of the tokens' estimates
+    local: Any  # the mean of the agents' x_i at those
+    history: dict[str, Any] = field(default_factory=dict)
+    stopped: str = "hops"  # hops, rounds, time_s, comm_units, tolerance, interrupted or diverged
+
+    @property
+    def model(self) -> Any:
+        """The consensus model: the mean of the tokens' estimates (round methods: the mean of the x_i)."""
+        return self.consensus[-1]
+
+    @property
+    def models(self) -> Any:
+        """The local models x_i, one row an agent."""
+        return np.asarray(self.state.agents.x)
+
+    @property
+    def label(self) -> str:
+        """The method's name with the settings that differ from its defaults in words, for tables and legends."""
+        given = methods.settings(self.method)
+        rule = given.pop("token_rule", None)
+        if given.get("tokens") == 1 and not methods.is_round(self.method):
+            given.pop("tokens")
+        parts = [f"{key}={value:g}" for key, value in given.items() if isinstance(value, int | float)]
+        return f"{self.method.label} ({', '.join([*parts, *([rule] if rule else [])])})"
+
+    def to_pandas(self) -> Any:
+        """The history as a pandas DataFrame."""
+        return need("pandas", "all").DataFrame(self.history)
+
+    def plot_network(self, path: str | Path) -> Path:
+        """A picture of the network and of the tokens' first steps over it (the paper's figure 1)."""
+        from amble.report.pictures import network_picture
+
+        return network_picture(self, Path(path))
+
+    def plot_timeline(self, path: str | Path, hops: int = 40) -> Path:
+        """Which agent updates which local copy when (the paper's figure 2)."""
+        from amble.report.pictures import timeline_picture
+
+        return timeline_picture(self, Path(path), hops)
+
+    def save(self, path: str | Path) -> Path:
+        """Write PATH.npz and PATH.json, each whole or not at all; returns the json's path."""
+        base = Path(path)
+        base = base.with_suffix("") if base.suffix in (".npz", ".json") else base
+        base.parent.mkdir(parents=True, exist_ok=True)
+        arrays: dict[str, Any] = {
+            "network.starts": self.network.starts,
+            "network.neighbours": self.network.neighbours,
+            "compute_s": self.compute_s,
+            "recorded": self.recorded,
+            "consensus": self.consensus,
+            "local": self.local,
+            "state.x_sum": self.state.x_sum,
+        }
+        arrays |= {f"schedule.{key}": value for key, value in self.schedule._asdict().items()}
+        arrays |= {f"history.{key}": value for key, value in self.history.items()}
+        for part in ("agents", "slots", "tokens"):
+            tree = getattr(self.state, part)
+            arrays |= {f"state.{part}.{key}": leaf for key, leaf in (tree._asdict() if tree else {}).items()}
+        if not isinstance(self.walk, str):
+            arrays["walk"] = self.walk.toarray() if hasattr(self.walk, "toarray") else self.walk
+        held = io.BytesIO()
+        np.savez_compressed(held, allow_pickle=False, **{key: np.asarray(value) for key, value in arrays.items()})
+        plain = {
+            "format": FORMAT,
+            "method": self.method.label,
+            "settings": methods.settings(self.method),
+            "network": {"name": self.network.name, "agents": self.network.agents},
+            "walk": self.walk if isinstance(self.walk, str) else "matrix",
+            "timing": timing.settings(self.timing),
+            "seed": self.seed,
+            "every": self.every,
+            "message_bytes": self.message_bytes,
+            "problem": self.problem,
+            "stopped": self.stopped,
+            "sha256": hashlib.sha256(held.getbuffer()).hexdigest(),
+        }
+        write_whole(base.with_suffix(".npz"), held.getvalue())
+        write_whole(base.with_suffix(".json"), (json.dumps(plain, indent=2) + "\n").encode())
+        return base.with_suffix(".json")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Under another name first, so that nobody ever sees half a file."""
+    partial = path.with_name(path.name + ".part")
+    partial.write_bytes(content)
+    os.replace(partial, path)
+
+
+def load_run(path: str | Path) -> Run:
+    """The run that `save` wrote, equal to it."""
+    base = Path(path)
+    base = base.with_suffix("") if base.suffix in (".npz", ".json") else base
+    for suffix in (".json", ".npz"):
+        if not base.with_suffix(suffix).is_file():
+            raise AmbleError(
+                f"there is no {base.with_suffix(suffix)}; a saved run is a .json and a .npz file side by side."
+            )
+    whole = base.with_suffix(".npz").read_bytes()
+    try:
+        plain = json.loads(base.with_suffix(".json").read_text())
+        if plain["format"] != FORMAT:
+            raise AmbleError(f"{base}.json has format {plain['format']}, and this amble reads format {FORMAT}.")
+        if plain["sha256"] != hashlib.sha256(whole).hexdigest():
+            raise ValueError
+        with np.load(io.BytesIO(whole), allow_pickle=False) as held:
+            arrays = dict(held)
+        return _assemble(plain, arrays)
+    except AmbleError:
+        raise
+    except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise AmbleError(
+            f"the saved run {base} is damaged or cut short; save it again, or copy both files anew."
+        ) from error
+
+
+def _assemble(plain: dict[str, Any], arrays: dict[str, Any]) -> Run:
+    method = methods.make(plain["method"], plain["settings"])
+    network = plain["network"]
+
+    def under(prefix: str) -> dict[str, Any]:
+        return {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
+
+    zero = np.zeros(arrays["consensus"].shape[1])
+    rules = methods.rules(method)
+    rounds = methods.is_round(method)
+    kinds = {"agents": type(rules.agent(None, zero))}  # a method's tuples are known by its first, empty ones
+    if not rounds:
+        kinds |= {"slots": type(rules.slot(zero)), "tokens": type(rules.token(zero, network["agents"]))}
+    parts = {
+        part: kinds[part](**under(f"state.{part}.")) if part in kinds else () for part in ("agents", "slots", "tokens")
+    }
+    return Run(
+        method=method,
+        network=Network(network["agents"], arrays["network.starts"], arrays["network.neighbours"], network["name"]),
+        walk=arrays["walk"] if plain["walk"] == "matrix" else plain["walk"],
+        timing=timing.from_settings(plain["timing"]),
+        seed=plain["seed"],
+        every=plain["every"],
+        compute_s=arrays["compute_s"],
+        message_bytes=plain["message_bytes"],
+        problem=plain["problem"],
+        schedule=(Rounds if rounds else Schedule)(**under("schedule.")),
+        state=State(**parts, x_sum=arrays["state.x_sum"]),
+        recorded=arrays["recorded"],
+        consensus=arrays["consensus"],
+        local=arrays["local"],
+        history=under("history."),
+        stopped=plain["stopped"],
+    )
+
+
+def costs(run: Run) -> dict[str, Any]:
+    """The cost columns of the history, at the recorded hops."""
+    k = run.recorded
+    time_s = np.concatenate([[0.0], run.schedule.time_s])[k]
+    if isinstance(run.schedule, Rounds):
+        units = run.method.round_units(run.network.agents) * k
+        return {
+            "hop": k * run.network.agents,
+            "time_s": time_s,
+            "comm_units": units,
+            "bytes": units * run.message_bytes,
+        }
+    units = np.concatenate([[0], np.cumsum(run.schedule.moved, dtype=np.int64)])[k]
+    return {"hop": k, "time_s": time_s, "comm_units": units, "bytes": units * run.message_bytes}
+
+
+def with_history(run: Run, problem: Any) -> Run:
+    """The run with its curves computed: costs from the schedule, the rest from the recorded models."""
+    best = problem.optimum()
+    scale = float(np.linalg.norm(best.w)) or 1.0
+    objective = np.array([float(problem.value(w)) for w in run.consensus])
+    history = costs(run) | {
+        "objective": objective,
+        "suboptimality": objective - best.value,
+        "distance": np.linalg.norm(run.consensus - best.w, axis=1) / scale,
+        "distance_local": np.linalg.norm(run.local - best.w, axis=1) / scale,
+        "metric": np.array([problem.metric(w) for w in run.consensus]),
+        "metric_local": np.array([problem.metric(w) for w in run.local]),
+    }
+    return replace(run, history=history)

@@ -1,0 +1,186 @@
+"""Walk: where a token goes next. `begin` gives each token's start and memory; `step` is array arithmetic for one hop.
+
+cycle           one closed walk for all tokens, which start spread along it (the paper's choice)
+cycles          a closed walk of its own for each token
+metropolis      P_ij = 1/max(d_i+1, d_j+1), P_ii the rest: uniform in the long run
+uniform         any neighbour alike
+least-visited   the neighbour (or self) that this token has visited least, ties at random
+a matrix P      any row-stochastic P that respects the links (dense or scipy sparse)
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.arrays import Array, while_loop
+from amble.chance import TIE, draw
+from amble.cycle import closed_walk
+from amble.errors import AmbleError, unknown
+from amble.network import Network
+
+NAMES = ("cycle", "cycles", "metropolis", "uniform", "least-visited")
+
+
+class Cycles(NamedTuple):
+    """Closed walks: token m goes round row `row[m]` of `order`, whose length is lengths[row[m]]."""
+
+    order: Array  # (walks, longest), padded
+    lengths: Array
+    row: Array  # (M,)
+    first: Array  # (M,) where on its walk each token starts
+
+    def begin(self, xp: Any) -> tuple[Array, Array]:
+        return self.order[self.row, self.first], xp.asarray(self.first)
+
+    def step(self, xp: Any, place: Array, token: Array, agent: Array, u: Array, key: Array) -> tuple[Array, Array]:  # noqa: ARG002
+        row = take(self.row, token)
+        on = take(place, token) + 1
+        on = xp.where(on == take(self.lengths, row), 0, on)
+        return take(self.order, (row, on)), put(place, token, on)
+
+
+class Chain(NamedTuple):
+    """A Markov chain: row i's targets and cumulated probabilities are at starts[i] .. starts[i+1]."""
+
+    starts: Array
+    targets: Array
+    cumulated: Array
+    first: Array
+
+    def begin(self, xp: Any) -> tuple[Array, Array]:
+        return xp.asarray(self.first), xp.zeros(0)
+
+    def step(self, xp: Any, memory: Array, token: Array, agent: Array, u: Array, key: Array) -> tuple[Array, Array]:  # noqa: ARG002
+        """The first target whose cumulated probability is above u, by halving the row."""
+        low, high = take(self.starts, agent), take(self.starts, agent + 1) - 1
+
+        def halve(span: tuple[Array, Array]) -> tuple[Array, Array]:
+            low, high = span
+            middle = (low + high) // 2
+            right = take(self.cumulated, middle) <= u
+            return xp.where(right, middle + 1, low), xp.where(right, high, middle)
+
+        place, _ = while_loop(xp, lambda span: span[0] < span[1], halve, (low, high))
+        return take(self.targets, place), memory
+
+
+class LeastVisited(NamedTuple):
+    """The neighbour or self that this token has visited least; ties go to the smallest draw."""
+
+    starts: Array
+    targets: Array  # neighbours and self
+    first: Array
+
+    def begin(self, xp: Any) -> tuple[Array, Array]:
+        counts = np.zeros((len(self.first), len(self.starts) - 1), np.int32)
+        counts[np.arange(len(self.first)), self.first] = 1
+        return xp.asarray(self.first), xp.asarray(counts)
+
+    def step(self, xp: Any, counts: Array, token: Array, agent: Array, u: Array, key: Array) -> tuple[Array, Array]:
+        end = take(self.starts, agent + 1)
+        bits = (u * 2.0**53).astype(xp.uint64)
+
+        def look(state: tuple[Array, ...]) -> tuple[Array, ...]:
+            place, best, least = state
+            j = take(self.targets, place)
+            cost = take(counts, (token, j)) + draw(xp, key, bits, j.astype(xp.uint64), TIE)
+            return place + 1, xp.where(cost < least, j, best), xp.minimum(cost, least)
+
+        begin = (take(self.starts, agent), agent, xp.asarray(np.inf))
+        _, best, _ = while_loop(xp, lambda state: state[0] < end, look, begin)
+        return best, put(counts, (token, best), take(counts, (token, best)) + 1)
+
+
+Walk = Cycles | Chain | LeastVisited
+
+
+def take(array: Array, index: Any) -> Array:
+    """array[index]; under JAX without the checks that would stop the loop from compiling to one kernel."""
+    return array[index] if isinstance(array, np.ndarray) else array.at[index].get(mode="promise_in_bounds")
+
+
+def put(array: Array, index: Any, value: Array) -> Array:
+    """The array with one entry replaced (a copy on NumPy; in place inside a compiled loop)."""
+    if isinstance(array, np.ndarray):
+        array = array.copy()
+        array[index] = value
+        return array
+    return array.at[index].set(value, mode="promise_in_bounds")
+
+
+def make(walk: Any, network: Network, tokens: int, seed: int) -> Walk:
+    """The walk's tables for this network: a name from the list above, or a matrix P."""
+    rng = np.random.default_rng([seed, 2])
+    N = network.agents
+    if not isinstance(walk, str):
+        return chain(walk, network, spread_starts(N, tokens, rng))
+    if walk not in NAMES:
+        raise unknown("walk", walk, NAMES)
+    if walk in ("cycle", "cycles"):
+        rows = [closed_walk(network, rng) for _ in range(tokens if walk == "cycles" else 1)]
+        lengths = np.array([len(row) for row in rows], np.int32)
+        order = np.zeros((len(rows), lengths.max()), np.int32)
+        for k, row in enumerate(rows):
+            order[k, : len(row)] = row
+        which = np.arange(tokens) % len(rows)
+        first = (np.arange(tokens) * lengths[which] // tokens) % lengths[which]
+        return Cycles(order, lengths, which.astype(np.int32), first.astype(np.int32))
+    first = spread_starts(N, tokens, rng)
+    i = np.repeat(np.arange(N), network.degrees)
+    d = network.degrees
+    if walk == "uniform" and N > 1:
+        return chain_of(N, i, network.neighbours, 1 / d[i], first)
+    if walk == "least-visited":
+        source, target = np.concatenate([i, np.arange(N)]), np.concatenate([network.neighbours, np.arange(N)])
+        order = np.lexsort((target, source))
+        starts = np.concatenate([[0], np.cumsum(d + 1)])
+        return LeastVisited(starts.astype(np.int32), target[order].astype(np.int32), first)
+    move = 1 / np.maximum(d[i] + 1, d[network.neighbours] + 1)
+    stay = 1 - np.bincount(i, move, minlength=N)
+    source, target = np.concatenate([i, np.arange(N)]), np.concatenate([network.neighbours, np.arange(N)])
+    return chain_of(N, source, target, np.concatenate([move, stay]), first)
+
+
+def spread_starts(agents: int, tokens: int, rng: np.random.Generator) -> Any:
+    """Different agents at random, as far as there are enough."""
+    return np.resize(rng.permutation(agents), tokens).astype(np.int32)
+
+
+def chain_of(agents: int, source: Any, target: Any, chance: Any, first: Any) -> Chain:
+    """The chain's tables from triples (source, target, probability)."""
+    order = np.lexsort((target, source))
+    source, target, chance = source[order], target[order], chance[order]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=agents))])
+    running = np.cumsum(chance)
+    cumulated = running - np.concatenate([[0.0], running])[starts[:-1]][source]
+    cumulated[starts[1:] - 1] = 1.0
+    return Chain(starts.astype(np.int32), target.astype(np.int32), cumulated, first)
+
+
+def chain(P: Any, network: Network, first: Any) -> Chain:
+    """A chain from a matrix, checked: N x N, rows sum to one, and only links (or staying) have a probability."""
+    N = network.agents
+    if hasattr(P, "tocoo"):
+        coo = P.tocoo()
+        shape, source, target, chance = coo.shape, coo.row, coo.col, coo.data
+    else:
+        P = np.asarray(P, np.float64)
+        shape = P.shape
+        source, target = np.nonzero(P) if P.ndim == 2 else (np.array([]), np.array([]))
+        chance = P[source, target] if P.ndim == 2 else np.array([])
+    if shape != (N, N):
+        raise AmbleError(f"the walk's matrix has shape {shape}; {N} agents need ({N}, {N}).")
+    used = chance != 0
+    source, target, chance = np.asarray(source)[used], np.asarray(target)[used], np.asarray(chance, np.float64)[used]
+    sums = np.bincount(source, chance, minlength=N)
+    if (chance < 0).any() or not np.allclose(sums, 1, atol=1e-9):
+        worst = int(np.argmax(np.abs(sums - 1)))
+        raise AmbleError(
+            f"the walk's matrix is not row-stochastic (row {worst} sums to {sums[worst]:.6g}); "
+            "give probabilities, zero or more, each row summing to 1."
+        )
+    links = set((np.repeat(np.arange(N), network.degrees) * N + network.neighbours.astype(np.int64)).tolist())
+    for i, j in zip(source.tolist(), target.tolist(), strict=True):
+        if i != j and i * N + j not in links:
+            raise AmbleError(f"the walk's matrix moves from agent {i} to agent {j}, and there is no link between them.")
+    return chain_of(N, source, target, chance, first)
