@@ -37,7 +37,7 @@ def from_edges(agents: int, edges: Any, name: str = "network") -> Network:
     if agents < 1:
         raise AmbleError(f"agents={agents} was given; a network needs at least one agent.")
     edges = np.asarray(edges, np.int64).reshape(-1, 2)
-    if len(edges) and not (0 <= edges.min() and edges.max() < agents):
+    if len(edges) and not (edges.min() >= 0 and edges.max() < agents):
         raise AmbleError(f"a link names agent {edges.max()}; agents are numbered 0 to {agents - 1}.")
     low, high = edges.min(axis=1), edges.max(axis=1)
     kept = np.unique((low * agents + high)[low < high])

@@ -43,7 +43,10 @@ class Meter:
         self.task = self.bar.add_task(self.label, total=self.total, completed=self.begin, rate="0")
         self.bar.start()
 
-    def close(self) -> None:
+    def __enter__(self) -> "Meter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.stop()
 

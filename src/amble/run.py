@@ -37,7 +37,7 @@ class Run:
     walk: Any  # a name, or a matrix
     timing: Timing
     seed: int
-    every: int  # hops between records
+    every: int | None  # hops between records; None: each 2 % further than the last
     compute_s: Any  # seconds of a visit at each agent
     message_bytes: int
     problem: dict[str, Any]  # name, task, digest, settings

@@ -85,8 +85,8 @@ def make(
         else:
             if hops is None:
                 raise AmbleError(
-                    f"after {HOPS_MAX:,} hops the clock stands at {float(state.arrival_s.min()):.3g} s with {crossed:,} "
-                    "units of communication; ask for less, stop by hops, or use a timing in which hops take time."
+                    f"after {HOPS_MAX:,} hops only {float(state.arrival_s.min()):.3g} s and {crossed:,} units are spent; "
+                    "ask for less, stop by hops, or use a timing in which hops take time."
                 )
     columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]
     order = np.argsort(columns[0], kind="stable")[: min(wanted, done - tokens)]

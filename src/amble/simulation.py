@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from amble import (
-    methods,
-    network as networks,
-    replay,
-    rounds as clock,
-    schedule as scheduling,
-    timing as timings,
-    walk as walks,
-)
+from amble import methods, replay
+from amble import network as networks
+from amble import rounds as clock
+from amble import schedule as scheduling
+from amble import timing as timings
+from amble import walk as walks
 from amble.errors import AmbleError
 from amble.network import Network
 from amble.problem import Problem
@@ -26,7 +23,6 @@ from amble.schedule import Schedule
 
 HOPS_DEFAULT = 10_000
 LAPS_MAX = 1_000  # when only a tolerance is given
-RECORDS_DEFAULT = 200
 PIECE_S = 0.2  # what is computed between two looks at the progress bar and at Ctrl-C
 
 
@@ -51,8 +47,8 @@ def simulate(
 
     It stops at the first of: hops (visits), rounds (of a round method; a round is N visits), time_s (virtual seconds),
     comm_units (link crossings), tolerance (the model moved less than that, relative to its length, over a lap of N
-    visits). With none given it stops after 10,000 hops. The model is recorded every `every` hops and at the end.
-    Ctrl-C ends the run early and returns what there is.
+    visits). With none given it stops after 10,000 hops. The model is recorded every `every` hops (without it, each
+    2 % further than the last record) and at the end. Ctrl-C ends the run early and returns what there is.
     """
     methods.check(method, problem.agents)
     if network is None:
@@ -65,6 +61,8 @@ def simulate(
         )
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise AmbleError(f"seed={seed!r} was given; it must be a whole number, zero or more.")
+    if every is not None and every < 1:
+        raise AmbleError(f"every={every} was given; records are at least one hop apart.")
     timing = timings.make(timing)
     rules = methods.rules(method)
     begun = Run(
@@ -73,18 +71,18 @@ def simulate(
         walk=walk,
         timing=timing,
         seed=int(seed),
-        every=0,
+        every=every,
         compute_s=timings.compute_seconds(timing, rules, problem),
         message_bytes=8 * rules.message_numbers(problem.dimension),
         problem=describe(problem),
         schedule=Rounds(np.zeros(0)),
-        state=(),  # type: ignore[arg-type] # set by the engine below
+        state=replay.State((), (), (), ()),  # the engine's, below
         recorded=np.zeros(0, np.int64),
         consensus=np.zeros((0, problem.dimension)),
         local=np.zeros((0, problem.dimension)),
     )
     stop = limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
-    return _go(begun, problem, stop, every, tolerance, engine, progress)
+    return _go(begun, problem, stop, tolerance, engine, progress)
 
 
 def resume(
@@ -106,7 +104,7 @@ def resume(
             "make the problem again as it was then."
         )
     stop = limits(run.method, problem, hops, rounds, time_s, comm_units, tolerance)
-    return _go(run, problem, stop, run.every, tolerance, engine, progress)
+    return _go(run, problem, stop, tolerance, engine, progress)
 
 
 def describe(problem: Problem) -> dict[str, Any]:
@@ -167,11 +165,23 @@ def round_plan(
     return found.first(int(np.searchsorted(found.time_s, time_s, side="right")))
 
 
+def record_hops(hops: int, every: int | None) -> Any:
+    """After which hops the model is recorded: every so many, or else each 2 % further than the last.
+
+    Neither depends on where the run ends, so a run that is resumed has the records of one that never stopped.
+    """
+    if every is not None:
+        return np.arange(0, hops + 1, every)
+    grid = [0]
+    while (following := grid[-1] + max(1, grid[-1] // 50)) <= hops:
+        grid.append(following)
+    return np.array(grid)
+
+
 def _go(
     run: Run,
     problem: Problem,
     stop: dict[str, Any],
-    every: int | None,
     tolerance: float | None,
     engine: str,
     show: bool,
@@ -179,88 +189,72 @@ def _go(
     """Replay from where the run stands to the end of the schedule, recording as it goes."""
     machine = replay.make(engine, run.method, problem)
     schedule = plan(run, stop)
-    rounds = methods.is_round(run.method)
-    lap = 1 if rounds else problem.agents
-    if every is None or every == 0:
-        every = lap if tolerance is not None else max(1, -(-schedule.hops // RECORDS_DEFAULT))
-    if every < 1:
-        raise AmbleError(f"every={every} was given; records are at least one hop apart.")
+    grid = record_hops(schedule.hops, run.every)
     fresh = len(run.recorded) == 0
-    state = machine.start() if fresh else run.state
-    on_grid = run.recorded % every == 0 if not fresh else np.zeros(0, bool)
-    recorded = run.recorded[on_grid].tolist()
-    consensus, local = list(run.consensus[on_grid]), list(run.local[on_grid])
-    hop = int(run.recorded[-1]) if not fresh else 0
+    hop = 0 if fresh else int(run.recorded[-1])
     if schedule.hops < hop:
         raise AmbleError(f"the run already stands at hop {hop}; give a limit beyond it.")
-
-    def record() -> None:
-        model, mean_x = machine.read(state)
-        recorded.append(hop)
-        consensus.append(np.array(model))
-        local.append(np.array(mean_x))
-
+    state = machine.start() if fresh else run.state
+    kept = np.isin(run.recorded, grid)  # the last record of an earlier stop may lie between the grid's
+    records = list(zip(run.recorded[kept].tolist(), run.consensus[kept], run.local[kept], strict=True))
     if fresh:
-        record()
-    stopped = "rounds" if rounds else "hops"
-    for name in ("time_s", "comm_units"):
-        if stop[name] is not None and schedule.hops < (stop["hops"] or np.inf):
-            stopped = name
-    meter = Meter(run.method.label, schedule.hops, hop, show)
-    piece, lap_start = 64, (hop, consensus[-1] if consensus else None)
-    with interruptible() as asked:
-        try:
-            while hop < schedule.hops:
-                end = min((hop // every + 1) * every, hop + piece, schedule.hops)
-                if tolerance is not None:
-                    end = min(end, (hop // lap + 1) * lap)
-                began = time.perf_counter()
-                state = machine.advance(state, schedule, hop, end)
-                full = end - hop == piece
-                hop = end
-                piece = piece * 2 if full and time.perf_counter() - began < PIECE_S else piece
-                meter.update(hop)
-                if hop % every == 0 or hop == schedule.hops:
-                    record()
-                    if not np.isfinite(consensus[-1]).all():
-                        stopped = "diverged"
-                        break
-                if tolerance is not None and hop % lap == 0:
-                    model = machine.read(state)[0]
-                    was = lap_start[1]
-                    lap_start = (hop, np.array(model))
-                    if was is not None and np.linalg.norm(model - was) <= tolerance * np.linalg.norm(model):
+        records.append((0, *machine.read(state)))
+
+    lap = 1 if methods.is_round(run.method) else problem.agents
+    at_record = {*grid.tolist(), schedule.hops}
+    at_lap = set() if tolerance is None else set(range(lap, schedule.hops + 1, lap))
+    pauses = np.array(sorted(at_record | at_lap))
+    lap_model = machine.read(state)[0]
+    stopped = reason(run.method, schedule, stop)
+    piece = 64
+    with interruptible() as asked, Meter(run.method.label, schedule.hops, hop, show) as meter:
+        while hop < schedule.hops:
+            end = min(int(pauses[np.searchsorted(pauses, hop, side="right")]), hop + piece)
+            began = time.perf_counter()
+            state = machine.advance(state, schedule, hop, end)
+            if end - hop == piece and time.perf_counter() - began < PIECE_S:
+                piece *= 2
+            hop = end
+            meter.update(hop)
+            if hop in at_record or hop in at_lap:
+                model, local = machine.read(state)
+                if hop in at_record:
+                    records.append((hop, model, local))
+                if not np.isfinite(model).all():
+                    stopped = "diverged"
+                    break
+                if hop in at_lap:
+                    if np.linalg.norm(model - lap_model) <= tolerance * np.linalg.norm(model):
                         stopped = "tolerance"
                         break
-                if asked.is_set():
-                    stopped = "interrupted"
-                    break
-        finally:
-            meter.close()
-    if recorded[-1] != hop:
-        record()
+                    lap_model = model
+            if asked.is_set():
+                stopped = "interrupted"
+                break
+    if records[-1][0] != hop:
+        records.append((hop, *machine.read(state)))
     if stopped == "diverged":
-        warnings.warn(
-            f"{run.label} diverged: its model was no longer finite after {hop} hops; "
-            f"try another {' or '.join(run.method.positive)}.",
-            stacklevel=3,
-        )
+        settings = " or ".join(run.method.positive)
+        warnings.warn(f"{run.label} diverged: no longer finite after {hop} hops; try another {settings}.", stacklevel=3)
+    recorded, consensus, local = (np.array(column) for column in zip(*records, strict=True))
     done = replace(
         run,
-        every=every,
         schedule=schedule.first(hop),
-        state=state,
-        recorded=np.array(recorded, np.int64),
-        consensus=np.array(consensus),
-        local=np.array(local),
+        state=state.on_numpy(),
+        recorded=recorded,
+        consensus=consensus,
+        local=local,
         stopped=stopped,
     )
-    return with_history(_on_numpy(done), problem)
+    return with_history(done, problem)
 
 
-def _on_numpy(run: Run) -> Run:
-    """The state as NumPy arrays, so that a run in memory and one loaded from disk are alike."""
-    from amble.arrays import tree_map
-
-    parts = [tree_map(np.asarray, part) if part != () else () for part in run.state[:3]]
-    return replace(run, state=type(run.state)(*parts, np.asarray(run.state.x_sum)))
+def reason(method: Any, schedule: Schedule | Rounds, stop: dict[str, Any]) -> str:
+    """Which limit the schedule ends at."""
+    if stop["hops"] is not None and schedule.hops == stop["hops"]:
+        return "rounds" if methods.is_round(method) else "hops"
+    if stop["comm_units"] is None:
+        return "time_s"
+    if stop["time_s"] is None or len(schedule.time_s) == 0:
+        return "comm_units"
+    return "comm_units" if schedule.time_s[-1] < stop["time_s"] else "time_s"

@@ -122,7 +122,7 @@ def compute_seconds(timing: Timing, rules: Any, problem: Any) -> Any:
 
 
 def modelled(rules: Any, problem: Any) -> Any:
-    """Operations of the objective's calls, at one a nanosecond; objectives without a count are taken as one call a us."""
+    """Operations of the objective's calls, at one a nanosecond; an objective of your own is taken as one us."""
     each = problem.stacked if problem.own is None else None
     if each is None:
         return np.full(problem.agents, 1e-6)

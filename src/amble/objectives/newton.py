@@ -70,8 +70,8 @@ def minimise(f: Any, center: Array, weight: Array, start: Array) -> Array:
         lower = halvings < HALVINGS_MAX
         flat = (value >= at.phi) & (norm(g) >= norm(at.g))
         keep = lower & ~flat
-        pick = lambda new, old: xp.where(keep, new, old)  # noqa: E731 - four uses on one line each
-        return Iterate(pick(x, at.x), pick(value, at.phi), pick(g, at.g), at.steps + 1, ~keep)
+        x, value, g = (xp.where(keep, new, old) for new, old in ((x, at.x), (value, at.phi), (g, at.g)))
+        return Iterate(x, value, g, at.steps + 1, ~keep)
 
     begin = Iterate(start, phi(start), gradient(start), xp.asarray(0), xp.asarray(False))
     return while_loop(xp, unfinished, step, begin).x

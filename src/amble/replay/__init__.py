@@ -12,6 +12,9 @@ For a round method a hop of the engine is a whole round, and the schedule is not
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from amble.arrays import tree_map
 from amble.errors import AmbleError, unknown
 from amble.problem import Problem
 
@@ -23,6 +26,11 @@ class State(NamedTuple):
     slots: Any  # () for a round method
     tokens: Any  # () for a round method
     x_sum: Any  # sum_i x_i, kept up to date so that reading it costs nothing at any N
+
+    def on_numpy(self) -> "State":
+        """A copy in NumPy arrays, alike from both engines and from disk."""
+        agents, slots, tokens = (tree_map(np.array, part) if part != () else () for part in self[:3])
+        return State(agents, slots, tokens, np.array(self.x_sum))
 
 
 def make(engine: str, method: Any, problem: Problem) -> Any:

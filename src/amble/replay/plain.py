@@ -28,7 +28,7 @@ class Plain:
         return State(agents, slots, tokens, agents.x.sum(axis=0))
 
     def advance(self, state: State, schedule: Schedule | None, begin: int, end: int) -> State:
-        state = State(*(tree_map(np.array, part) if part != () else () for part in state[:3]), np.array(state.x_sum))
+        state = state.on_numpy()
         if self.rounds:
             for _ in range(begin, end):
                 state = self._round(state)

@@ -1,0 +1,151 @@
+"""The command line: parses, calls, prints."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="amble",
+    help="Train one model across many agents that keep their data, with no server.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+COMPARE_HELP = """Compare methods on one problem: a table, a figure like the paper's, and the saved runs.
+
+**Examples**
+
+`amble compare` - the paper's methods on embedded data
+
+`amble compare --data digits --agents 10 --hops 2000`
+
+`amble compare -m I-BCD:tau=1 -m API-BCD:tau=0.1,tokens=5,token_rule=tracked -m WPG:alpha=0.5`
+
+`amble compare --walk metropolis --timing walkman --time-s 500`
+
+`amble compare examples/experiment.toml --seed 3` - settings from a file; options given here win
+"""
+
+
+@app.callback()
+def amble(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from amble import __version__
+
+        typer.echo(f"amble {__version__}")
+        raise typer.Exit
+
+
+@app.command(help=COMPARE_HELP, short_help="Compare methods: a table, a figure, the saved runs.")
+def compare(
+    experiment: Annotated[Path | None, typer.Argument(help="A TOML file of settings, all optional.")] = None,
+    data: Annotated[str | None, typer.Option(help="diabetes, breast_cancer or digits.  [default: diabetes]")] = None,
+    agents: Annotated[int | None, typer.Option("--agents", "-n", help="How many agents.  [default: 20]")] = None,
+    how: Annotated[
+        str | None, typer.Option(help="Who holds what: even, sorted, by-label, dirichlet.  [default: even]")
+    ] = None,
+    network: Annotated[
+        str | None, typer.Option(help="random, ring, complete, grid, geometric.  [default: random]")
+    ] = None,
+    density: Annotated[
+        float | None, typer.Option(help="Share of all links a random network has.  [default: 0.7]")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", "-m", help="NAME:key=value,...; repeat it.  [default: the paper's]")
+    ] = None,
+    walk: Annotated[
+        str | None, typer.Option(help="cycle, cycles, metropolis, uniform, least-visited.  [default: cycle]")
+    ] = None,
+    timing: Annotated[
+        str | None,
+        typer.Option(help="paper, walkman or instant, with settings: paper:compute=measured.  [default: paper]"),
+    ] = None,
+    hops: Annotated[int | None, typer.Option(help="Stop after this many visits.  [default: 10000]")] = None,
+    time_s: Annotated[float | None, typer.Option("--time-s", help="Stop after this many virtual seconds.")] = None,
+    comm_units: Annotated[int | None, typer.Option("--comm-units", help="Stop after this many link crossings.")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Stop when the model moves less than this over a lap.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Network, split, walk and link times follow from it.  [default: 0]")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for figures and runs.  [default: amble-out]")
+    ] = None,
+) -> None:
+    from amble.experiment import Experiment, parse, read
+
+    given: dict[str, Any] = {} if experiment is None else read(experiment)
+    options = {
+        "data": data,
+        "agents": agents,
+        "how": how,
+        "network": network,
+        "density": density,
+        "walk": walk,
+        "hops": hops,
+        "time_s": time_s,
+        "comm_units": comm_units,
+        "tolerance": tolerance,
+        "seed": seed,
+        "out": None if out is None else str(out),
+        "methods": [parse(text) for text in method] if method else None,
+    }
+    given |= {key: value for key, value in options.items() if value is not None}
+    if timing is not None:
+        parsed = parse(timing)
+        given["timing"] = {"model": parsed.pop("name"), **parsed}
+    settings = Experiment().with_settings(given)
+    chosen = settings.run()
+    console = _console()
+    for line in chosen.warned:
+        console.print(f"[yellow]note:[/] {line}")
+    console.print(chosen.table())
+    folder = Path(settings.out)
+    written = [chosen.plot(folder / "compare.png"), *chosen.save(folder)]
+    first = max(chosen, key=lambda run: getattr(run.method, "tokens", 1))
+    written += [first.plot_network(folder / "network.png"), first.plot_timeline(folder / "timeline.png")]
+    console.print(f"written to {folder}/: {', '.join(path.name for path in written)}")
+    if chosen.runs[-1].stopped == "interrupted":
+        raise typer.Exit(130)
+
+
+@app.command(short_help="Draw the network and the tokens' time line of a saved run.")
+def draw(
+    run: Annotated[Path, typer.Argument(help="A saved run: its .json or .npz, or both files' common path.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path(),
+    hops: Annotated[int, typer.Option(help="How many hops the time line shows.", min=1)] = 40,
+) -> None:
+    """Draw the paper's figures 1 and 2 from a saved run: the network with its tokens, and which copy is updated when.
+
+    **Example**
+
+    `amble draw amble-out/2-api-bcd --out pictures`
+    """
+    from amble.run import load_run
+
+    loaded = load_run(run)
+    written = [loaded.plot_network(out / "network.png"), loaded.plot_timeline(out / "timeline.png", hops)]
+    _console().print(f"written: {', '.join(map(str, written))}")
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(soft_wrap=False)
+
+
+def main() -> None:
+    """Run the command line; bad input is one sentence and exit code 2."""
+    from amble.errors import AmbleError
+
+    try:
+        app()
+    except AmbleError as error:
+        sys.stderr.write(f"amble: {error}\n")
+        sys.exit(2)

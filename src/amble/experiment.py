@@ -1,0 +1,136 @@
+"""An experiment as plain settings: from a TOML file, from the command line, or both."""
+
+import tomllib
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from amble import methods
+from amble import network as networks
+from amble import timing as timings
+from amble import walk as walks
+from amble.comparison import Comparison, compare
+from amble.data.datasets import load
+from amble.errors import AmbleError, unknown
+from amble.network import Network
+from amble.problem import Problem, split
+
+NETWORKS = ("random", "ring", "complete", "grid", "geometric")
+LIMITS = ("hops", "time_s", "comm_units", "tolerance")
+
+
+def paper_methods() -> list[dict[str, Any]]:
+    """The paper's four, at the settings of its first figure (it gives gAPI-BCD none), and the token rule that mends."""
+    return [
+        {"name": "I-BCD", "tau": 1.0},
+        {"name": "API-BCD", "tau": 0.1, "tokens": 5},
+        {"name": "API-BCD", "tau": 0.1, "tokens": 5, "token_rule": "tracked"},
+        {"name": "gAPI-BCD", "tau": 0.1, "tokens": 5},
+        {"name": "WPG", "alpha": 0.5},
+    ]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Every setting of `amble compare`; the fields are the keys of the TOML file."""
+
+    data: str = "diabetes"
+    agents: int = 20
+    how: str = "even"
+    test: float = 0.2
+    ridge: float = 1e-4
+    intercept: bool = True
+    scale: bool = True
+    weights: str = "agents"
+    network: str = "random"
+    density: float = 0.7
+    walk: str = "cycle"
+    timing: Any = "paper"
+    hops: int | None = None
+    time_s: float | None = None
+    comm_units: int | None = None
+    tolerance: float | None = None
+    every: int | None = None
+    seed: int = 0
+    out: str = "amble-out"
+    methods: list[dict[str, Any]] = field(default_factory=paper_methods)
+
+    def with_settings(self, given: dict[str, Any]) -> "Experiment":
+        """Some settings replaced, each checked for its name and kind."""
+        kinds = {each.name: getattr(Experiment(), each.name) for each in fields(Experiment)}
+        for key, value in given.items():
+            if key not in kinds:
+                raise unknown("setting", key, kinds)
+            expected = {"time_s": float, "tolerance": float}.get(key) or (
+                int if kinds[key] is None else type(kinds[key])
+            )
+            if key != "timing" and not _is_a(value, expected):
+                raise AmbleError(f"{key} = {value!r} was given; it must be a {_WORDS[expected]}.")
+        return replace(self, **given)
+
+    def build(self) -> tuple[list[Any], Problem, Network]:
+        """The methods, the problem and the network; everything is checked before any work starts."""
+        if self.network not in NETWORKS:
+            raise unknown("network", self.network, NETWORKS)
+        if self.walk not in walks.NAMES:
+            raise unknown("walk", self.walk, walks.NAMES)
+        timings.make(self.timing)
+        chosen = []
+        for given in self.methods:
+            if "name" not in given:
+                raise AmbleError(f'a method without a name was given ({given}); add name = "API-BCD", for example.')
+            chosen.append(methods.make(given["name"], {key: value for key, value in given.items() if key != "name"}))
+        if not chosen:
+            raise AmbleError("no methods were given; name at least one.")
+        keys = ("agents", "how", "seed", "test", "ridge", "intercept", "scale", "weights")
+        problem = split(load(self.data), **{key: getattr(self, key) for key in keys})
+        return chosen, problem, self.build_network()
+
+    def build_network(self) -> Network:
+        if self.network == "random" and self.agents > 1:
+            return networks.random(self.agents, self.density, self.seed)
+        if self.network == "geometric":
+            return networks.geometric(self.agents, seed=self.seed)
+        if self.network == "grid":
+            rows = max(r for r in range(1, int(self.agents**0.5) + 1) if self.agents % r == 0)
+            return networks.grid(rows, self.agents // rows)
+        return networks.ring(self.agents) if self.network == "ring" else networks.complete(self.agents)
+
+    def run(self, progress: bool = True) -> Comparison:
+        chosen, problem, network = self.build()
+        options = {name: getattr(self, name) for name in (*LIMITS, "walk", "timing", "seed", "every")}
+        return compare(chosen, problem, network, progress=progress, **options)
+
+
+_WORDS = {int: "whole number", float: "number", str: "text", bool: "true or false", list: "list of tables"}
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, int | float) if kind is float else isinstance(value, kind)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The settings of a TOML file."""
+    if not path.is_file():
+        raise AmbleError(f"there is no experiment file {path}; give the path of a TOML file.")
+    try:
+        return tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AmbleError(f"{path} is not valid TOML: {error}.") from error
+
+
+def parse(text: str) -> dict[str, Any]:
+    """NAME:key=value,key=value as a mapping with a `name`; values are read as TOML, or else as text."""
+    name, _, rest = text.partition(":")
+    settings: dict[str, Any] = {"name": name.strip()}
+    for pair in filter(None, rest.split(",")):
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise AmbleError(f"{text!r} was given; write settings as NAME:key=value,key=value.")
+        try:
+            settings[key.strip()] = tomllib.loads(f"v = {value.strip()}")["v"]
+        except tomllib.TOMLDecodeError:
+            settings[key.strip()] = value.strip()
+    return settings

@@ -1,0 +1,1 @@
+"""Tables, figures and pictures. They only read what a run holds."""

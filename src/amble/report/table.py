@@ -1,0 +1,42 @@
+"""Where each run of a comparison ended, as a table for the terminal."""
+
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+
+
+def in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:
+    """A value in the largest unit that leaves at least 1 before the point."""
+    for size, name in units:
+        if value >= size:
+            return f"{value / size:.3g} {name}"
+    return f"0 {units[-1][1]}"
+
+
+def comparison_table(comparison: Any) -> Table:
+    """Fits 80 columns: the settings go under the method's name."""
+    word = "accuracy" if comparison.task == "classification" else "NMSE"
+    caption = f"Test {word} of the centralised optimum: {comparison.best_metric:.4f}. Distance: |w - w*| / |w*|."
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), caption=caption, caption_justify="left")
+    table.add_column("method")
+    for heading in ("hops", "virtual\ntime", "comm.\nunits", "bytes", f"test\n{word}", "... of\nmean x", "distance"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for run in comparison.runs:
+        last = {key: column[-1] for key, column in run.history.items()}
+        name, _, settings = run.label.partition(" (")
+        ended = {"diverged": " [red]diverged[/]", "interrupted": " [yellow]interrupted[/]"}.get(run.stopped, "")
+        table.add_row(
+            f"{name}{ended}\n[dim]{settings.rstrip(')')}[/]",
+            f"{last['hop']:,}",
+            in_units(last["time_s"], SECONDS),
+            f"{last['comm_units']:,}",
+            in_units(last["bytes"], BYTES),
+            f"{last['metric']:.4f}",
+            f"{last['metric_local']:.4f}",
+            f"{last['distance']:.1e}",
+        )
+    return table
