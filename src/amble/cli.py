@@ -1,5 +1,6 @@
 """The command line: parses, calls, prints."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -101,17 +102,18 @@ def compare(
         parsed = parse(timing)
         given["timing"] = {"model": parsed.pop("name"), **parsed}
     settings = Experiment().with_settings(given)
+    folder = _writable(Path(settings.out))
     chosen = settings.run()
     console = _console()
     for line in chosen.warned:
         console.print(f"[yellow]note:[/] {line}")
     console.print(chosen.table())
-    folder = Path(settings.out)
     written = [chosen.plot(folder / "compare.png"), *chosen.save(folder)]
     first = max(chosen, key=lambda run: getattr(run.method, "tokens", 1))
     written += [first.plot_network(folder / "network.png"), first.plot_timeline(folder / "timeline.png")]
     console.print(f"written to {folder}/: {', '.join(path.name for path in written)}")
-    if chosen.runs[-1].stopped == "interrupted":
+    if len(chosen) < len(settings.methods) or chosen[-1].stopped == "interrupted":
+        console.print("[yellow]stopped early:[/] the table and files hold what was done until then.")
         raise typer.Exit(130)
 
 
@@ -130,6 +132,7 @@ def draw(
     from amble.run import load_run
 
     loaded = load_run(run)
+    _writable(out)
     written = [loaded.plot_network(out / "network.png"), loaded.plot_timeline(out / "timeline.png", hops)]
     _console().print(f"written: {', '.join(map(str, written))}")
 
@@ -137,7 +140,17 @@ def draw(
 def _console() -> Any:
     from rich.console import Console
 
-    return Console(soft_wrap=False)
+    return Console()
+
+
+def _writable(folder: Path) -> Path:
+    """The folder, if files can be put there: found out before the work, not after it."""
+    from amble.errors import AmbleError
+
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise AmbleError(f"--out {folder}: nothing can be written to {there}; give a folder of yours.")
+    return folder
 
 
 def main() -> None:

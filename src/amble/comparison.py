@@ -57,7 +57,12 @@ def compare(chosen: Sequence[Any], problem: Problem, network: Network | None = N
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for method in chosen:
-            runs.append(simulate(method, problem, network, **options))
+            try:
+                runs.append(simulate(method, problem, network, **options))
+            except KeyboardInterrupt:  # outside a replay, where nothing of this run is there yet
+                if not runs:
+                    raise
+                break
             if runs[-1].stopped == "interrupted":
                 break
     best = problem.metric(problem.optimum().w)

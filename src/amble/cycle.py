@@ -1,84 +1,92 @@
 """Closed walks through all agents: a Hamiltonian cycle where one is found, else a short closed walk."""
 
+from collections import deque
+from typing import Any
+
 import numpy as np
 
 from amble.network import Network
 
-ROTATIONS_WORK = 20_000_000  # agents moved in all rotations before giving up; about a second
+ROTATION_WORK = 20_000_000  # path entries turned round before giving up: a second or two
+CANDIDATES_MAX = 8  # fresh neighbours looked at before a step
 
 
-def closed_walk(network: Network, rng: np.random.Generator) -> list[int]:
+def closed_walk(network: Network, rng: np.random.Generator) -> Any:
     """Agents in the order of a closed walk that visits all; each agent once if a Hamiltonian cycle was found."""
     if network.agents <= 2:
-        return list(range(network.agents))
-    return hamiltonian(network, rng) or tour(network, rng)
+        return np.arange(network.agents)
+    cycle = hamiltonian(network, rng)
+    return tour(network, rng) if cycle is None else cycle
 
 
-def hamiltonian(network: Network, rng: np.random.Generator) -> list[int] | None:
+def hamiltonian(network: Network, rng: np.random.Generator) -> Any:
     """Pósa's rotations: grow a path from its end; where the end has no fresh neighbour, turn a tail round and go on."""
     N = network.agents
     if network.degrees.min() < 2:
         return None
-    path = [int(rng.integers(N))]
+    path, length, work = np.empty(N, np.int64), 1, 0
     place = np.full(N, -1)  # where on the path an agent is
+    path[0] = rng.integers(N)
     place[path[0]] = 0
-    work = 0
-    while work < ROTATIONS_WORK:
-        end = path[-1]
-        near = network.neighbours_of(end)
+    while work < ROTATION_WORK:
+        near = network.neighbours_of(path[length - 1])
         fresh = near[place[near] < 0]
         if len(fresh):
-            # the neighbour with the fewest ways on is the one hardest to come back for
-            ways = [int((place[network.neighbours_of(int(j))] < 0).sum()) for j in fresh]
-            few = fresh[np.array(ways) == min(ways)]
-            place[step := int(rng.choice(few))] = len(path)
-            path.append(step)
+            path[length] = hardest(network, place, fresh, rng)
+            place[path[length]] = length
+            length += 1
             continue
-        if len(path) == N and place[path[0]] == 0 and path[0] in near:
+        if length == N and path[0] in near:
             return path
-        turns = near[near != path[-2]]
-        if not len(turns):
-            return None
-        cut = int(place[int(rng.choice(turns))]) + 1
-        path[cut:] = path[cut:][::-1]
-        place[path[cut:]] = np.arange(cut, len(path))
-        work += len(path) - cut + 20
+        turns = near[near != path[length - 2]]
+        cut = int(place[rng.choice(turns)]) + 1
+        path[cut:length] = path[cut:length][::-1].copy()
+        place[path[cut:length]] = np.arange(cut, length)
+        work += length - cut + 50
     return None
 
 
-def tour(network: Network, rng: np.random.Generator) -> list[int]:
-    """Go to the nearest agent not yet seen, along a shortest path, until all are seen; then home."""
-    N = network.agents
-    seen = np.zeros(N, bool)
-    walk = [int(rng.integers(N))]
-    seen[walk[0]] = True
-    for _ in range(N - 1):
-        leg = shortest(network, walk[-1], seen)
-        walk += leg
-        seen[leg] = True
-        if seen.all():
-            break
-    home = np.ones(N, bool)
-    home[walk[0]] = False
-    return walk + (shortest(network, walk[-1], home)[:-1] if walk[-1] != walk[0] else [])
+def hardest(network: Network, place: Any, fresh: Any, rng: np.random.Generator) -> int:
+    """Of some fresh neighbours, the one with the fewest ways on: the hardest to come back for."""
+    if len(fresh) == 1:
+        return int(fresh[0])
+    some = rng.permutation(fresh)[:CANDIDATES_MAX]
+    ways = [np.count_nonzero(place[network.neighbours_of(j)] < 0) for j in some]
+    return int(some[int(np.argmin(ways))])
 
 
-def shortest(network: Network, start: int, seen: np.ndarray) -> list[int]:
-    """The agents after `start` on a shortest path to the nearest agent that is not in `seen`."""
-    before = {start: -1}
-    layer = [start]
-    while layer:
-        following = []
-        for i in layer:
-            for j in network.neighbours_of(i).tolist():
-                if j in before:
-                    continue
+def tour(network: Network, rng: np.random.Generator) -> Any:
+    """Depth first, a step back along the tree where nothing is new, then straight home: at most 2(N-1) steps."""
+    place = np.full(network.agents, -1)
+    walk = [int(rng.integers(network.agents))]
+    place[walk[0]] = 0
+    back, seen = [walk[0]], 1
+    while seen < network.agents:
+        near = network.neighbours_of(back[-1])
+        fresh = near[place[near] < 0]
+        if len(fresh):
+            following = hardest(network, place, fresh, rng)
+            place[following] = seen
+            seen += 1
+            back.append(following)
+            walk.append(following)
+        else:
+            back.pop()
+            walk.append(back[-1])
+    return np.array(walk + shortest(network, walk[-1], walk[0])[:-1])
+
+
+def shortest(network: Network, start: int, goal: int) -> list[int]:
+    """The agents after `start` on a shortest path to `goal`."""
+    before = {start: start}
+    queue = deque([start])
+    while goal not in before:
+        i = queue.popleft()
+        for j in network.neighbours_of(i).tolist():
+            if j not in before:
                 before[j] = i
-                if not seen[j]:
-                    path = [j]
-                    while before[path[-1]] != start:
-                        path.append(before[path[-1]])
-                    return path[::-1]
-                following.append(j)
-        layer = following
-    return []
+                queue.append(j)
+    path = [goal]
+    while path[-1] != start:
+        path.append(before[path[-1]])
+    return path[-2::-1]

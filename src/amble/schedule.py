@@ -84,9 +84,9 @@ def make(
                 break
         else:
             if hops is None:
+                spent = f"{float(state.arrival_s.min()):.3g} s and {crossed:,} units"
                 raise AmbleError(
-                    f"after {HOPS_MAX:,} hops only {float(state.arrival_s.min()):.3g} s and {crossed:,} units are spent; "
-                    "ask for less, stop by hops, or use a timing in which hops take time."
+                    f"{HOPS_MAX:,} hops took only {spent}; ask for less, stop by hops, or use a slower timing."
                 )
     columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]
     order = np.argsort(columns[0], kind="stable")[: min(wanted, done - tokens)]

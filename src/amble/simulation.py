@@ -223,7 +223,7 @@ def _go(
                 if not np.isfinite(model).all():
                     stopped = "diverged"
                     break
-                if hop in at_lap:
+                if tolerance is not None and hop in at_lap:
                     if np.linalg.norm(model - lap_model) <= tolerance * np.linalg.norm(model):
                         stopped = "tolerance"
                         break

@@ -1,0 +1,132 @@
+"""Speed and memory of the simulator, on one core: ratios within one run, so that they mean the same on any machine.
+
+python benchmarks/speed.py            # about a minute
+python benchmarks/speed.py --hops 1000000
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core, before anything starts threads
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import amble
+from amble import methods, replay, schedule, timing, walk
+from amble.network import Network
+from amble.problem import Problem
+
+P, M = 12, 5
+STATE_RATIO_MAX = 3
+
+
+def least_squares(agents: int, rows: int = 4) -> Problem:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(agents * rows, P))
+    y = X @ rng.normal(size=P) + rng.normal(size=len(X))
+    return Problem.from_arrays(X, y, agents=agents, intercept=False, scale=False)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def measure(method: object, problem: Problem, network: Network, hops: int) -> dict[str, float]:
+    """Seconds of schedule and replay, first call (compilation included) and best of three more."""
+    rules = methods.rules(method)
+    clock = timing.make("paper")
+    parts = {"compute_s": timing.compute_seconds(clock, rules, problem), "message_bytes": 8 * P, "seed": 0}
+    steps = walk.make("cycle", network, rules.tokens, 0)
+    planned: list[schedule.Schedule] = []
+
+    def plan() -> None:
+        planned.append(schedule.make(network, steps, clock, tokens=rules.tokens, hops=hops, **parts))
+
+    engine = replay.make("compiled", method, problem)
+
+    def go() -> None:
+        engine.advance(engine.start(), planned[-1], 0, hops)
+
+    first = seconds(plan) + seconds(go)
+    planning = min(seconds(plan) for _ in range(3))
+    going = min(seconds(go) for _ in range(3))
+    return {
+        "first_s": first,
+        "schedule_us": planning / hops * 1e6,
+        "replay_us": going / hops * 1e6,
+        "all_s": planning + going,
+    }
+
+
+def held_bytes(agents: int) -> int:
+    """What a run of API-BCD must hold: the objectives, two vectors an agent, two an (agent, token), the tokens."""
+    return 8 * agents * (2 * P * P + 2 * P + 1 + 2 * P + 2 * P * M)
+
+
+def memory_child(agents: int) -> None:
+    """Run once and print how far the resident memory rose above that of a small run, which holds code and caches."""
+
+    def once(count: int) -> int:
+        amble.simulate(amble.APIBCD(), least_squares(count), amble.networks.ring(count), hops=20_000, progress=False)
+        status = Path("/proc/self/status").read_text()  # getrusage would count the parent's memory before the exec
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+    small = once(100)
+    print(once(agents) - small)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--hops", type=int, default=200_000)
+    options.add_argument("--memory-child", type=int, help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.memory_child:
+        memory_child(given.memory_child)
+        return
+    console = Console()
+    table = Table(title=f"{given.hops:,} hops, least squares, p={P}, one core")
+    for heading in ("method", "agents", "schedule us/hop", "replay us/hop", "together us/hop", "compile s"):
+        table.add_column(heading, justify="right")
+    together: dict[tuple[str, int], float] = {}
+    chosen = (amble.IBCD(), amble.APIBCD(tokens=M), amble.GAPIBCD(tokens=M), amble.WPG())
+    cases = [(method, 20) for method in chosen] + [(amble.APIBCD(tokens=M), n) for n in (100, 100_000)]
+    for method, agents in cases:
+        console.print(f"measuring {method.label} with {agents:,} agents ...", style="dim")
+        network = amble.networks.ring(agents) if agents > 1000 else amble.networks.random(agents, 0.7)
+        found = measure(method, least_squares(agents), network, given.hops)
+        total = found["schedule_us"] + found["replay_us"]
+        together[method.label, agents] = total
+        numbers = (found["schedule_us"], found["replay_us"], total, found["first_s"] - found["all_s"])
+        table.add_row(method.label, f"{agents:,}", *(f"{number:.2f}" for number in numbers))
+    console.print(table)
+
+    label, problem, network = amble.APIBCD.label, least_squares(20), amble.networks.random(20, 0.7)
+    few = max(1000, given.hops // 40)
+    plain = seconds(
+        lambda: amble.simulate(amble.APIBCD(tokens=M), problem, network, hops=few, engine="plain", progress=False)
+    )
+    agents = 100_000
+    child = [sys.executable, __file__, "--memory-child", str(agents)]
+    rose = int(subprocess.run(child, check=True, capture_output=True, text=True).stdout)
+    console.print(
+        f"plain NumPy engine / compiled, a hop of {label}: {plain / few * 1e6 / together[label, 20]:.0f} times"
+    )
+    growth = together[label, agents] / together[label, 100]
+    console.print(f"a hop with {agents:,} agents / with 100: {growth:.2f} times (at most 3)")
+    console.print(
+        f"memory of {agents:,} agents: {rose / 1e6:,.0f} MB, {rose / held_bytes(agents):.2f} times the states "
+        f"it must hold (at most {STATE_RATIO_MAX})"
+    )
+
+
+if __name__ == "__main__":
+    main()
