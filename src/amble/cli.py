@@ -31,15 +31,21 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 """
 
 
-@app.callback()
-def amble(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
-) -> None:
-    if version:
+def show_version(asked: bool) -> None:
+    if asked:
         from amble import __version__
 
         typer.echo(f"amble {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def amble(
+    version: Annotated[  # noqa: ARG001 - acted on by its callback
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=show_version)
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command(help=COMPARE_HELP, short_help="Compare methods: a table, a figure, the saved runs.")

@@ -77,6 +77,10 @@ class Experiment:
         timings.make(self.timing)
         chosen = []
         for given in self.methods:
+            if not isinstance(given, dict):
+                raise AmbleError(
+                    f"methods holds {given!r}; write each method as a table: [[methods]] with name = {given!r}."
+                )
             if "name" not in given:
                 raise AmbleError(f'a method without a name was given ({given}); add name = "API-BCD", for example.')
             chosen.append(methods.make(given["name"], {key: value for key, value in given.items() if key != "name"}))

@@ -1,4 +1,4 @@
-"""gAPI-BCD: API-BCD with a gradient step instead of the argmin (the paper's remark 1, eq. 16, theorem 3)."""
+"""gAPI-BCD: API-BCD with a gradient step instead of the argmin (the paper's remark 1, eq. 15, theorem 3)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ from amble.methods.copies import TOKEN_RULES
 class GAPIBCD:
     r"""API-BCD with f_i replaced by its first-order model and a proximal term.
 
-        x_i' = argmin_x <grad f_i(x_i), x - x_i> + tau/2 sum_m |x - c_im|^2 + rho/2 |x - x_i|^2     (eq. 16)
+        x_i' = argmin_x <grad f_i(x_i), x - x_i> + tau/2 sum_m |x - c_im|^2 + rho/2 |x - x_i|^2     (eq. 15)
              = (rho x_i + tau s - grad f_i(x_i)) / (rho + tau M),   s = sum_m c_im
 
     where

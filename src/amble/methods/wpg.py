@@ -1,4 +1,4 @@
-"""WPG: walk proximal gradient, the paper's rival (section V)."""
+"""WPG: walk proximal gradient, the rival of the paper's section V (eq. 19)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple

@@ -1,0 +1,3 @@
+from amble.cli import main
+
+main()
