@@ -41,7 +41,7 @@ def show_version(asked: bool) -> None:
 
 @app.callback()
 def amble(
-    version: Annotated[  # noqa: ARG001 - acted on by its callback
+    version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=show_version)
     ] = False,
 ) -> None:

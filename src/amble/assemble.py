@@ -1,0 +1,159 @@
+"""From rows to stacked objectives: check, scale, add the intercept, weigh, stack what each agent holds."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.arrays import Tree, tree_map
+from amble.data.partition import Parts
+from amble.errors import AmbleError, unknown
+from amble.objectives import LeastSquares, Logistic, Softmax
+
+TASKS = ("regression", "classification")
+WEIGHTS = ("agents", "rows")
+AGENTS_AT_A_TIME = 512
+
+
+class Scaling(NamedTuple):
+    """What was subtracted and divided by, fitted on training rows."""
+
+    X_mean: Any
+    X_std: Any
+    y_mean: float
+    y_std: float
+
+
+class Heldout(NamedTuple):
+    """Test rows in the units of the model: scaled, with the intercept's column of ones."""
+
+    X: Any
+    y: Any
+    y_mean_train: float
+
+
+def check_rows(X: Any, y: Any, task: str, whose: str) -> tuple[Any, Any]:
+    """X as float64 (d, p) and y (d), or one sentence on what is wrong with them."""
+    if task not in TASKS:
+        raise unknown("task", task, TASKS)
+    X = np.asarray(X, np.float64)
+    y = np.asarray(y, np.float64) if task == "regression" else np.asarray(y)
+    if X.ndim != 2 or y.ndim != 1 or len(X) != len(y):
+        raise AmbleError(f"{whose}: X has shape {X.shape} and y {y.shape}; give X as (rows, columns) and y as (rows,).")
+    if len(y) == 0:
+        raise AmbleError(f"{whose} has no rows; leave it out, or give it at least one.")
+    bad = np.argwhere(~np.isfinite(X))
+    if len(bad):
+        row, column = bad[0]
+        raise AmbleError(
+            f"{whose}: X has {len(bad)} values that are not finite (the first is {X[row, column]} in row {row}, "
+            f"column {column}); fill or drop them first."
+        )
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise AmbleError(
+            f"{whose}: y has values that are not finite (the first in row {row}); fill or drop them first."
+        )
+    return X, y
+
+
+def fit_scaling(X: Any, y: Any, scale: bool, regression: bool) -> Scaling:
+    """Means and standard deviations of the training rows; a constant column is only shifted."""
+
+    def spread(v: Any) -> Any:
+        std = v.std(axis=0)
+        return np.where(std > 1e-12 * (1 + np.abs(v).max(axis=0)), std, 1.0)
+
+    if not scale:
+        return Scaling(np.zeros(X.shape[1]), np.ones(X.shape[1]), 0.0, 1.0)
+    target = (float(y.mean()), float(spread(y))) if regression else (0.0, 1.0)
+    return Scaling(X.mean(axis=0), spread(X), *target)
+
+
+def assemble(
+    X: Any,
+    y: Any,
+    parts: Parts,
+    test: tuple[Any, Any] | None,
+    *,
+    task: str,
+    ridge: float = 1e-4,
+    intercept: bool = True,
+    scale: bool = True,
+    weights: str = "agents",
+) -> dict[str, Any]:
+    """The fields of a Problem that follow from rows and who holds them."""
+    if weights not in WEIGHTS:
+        raise unknown("weighting", weights, WEIGHTS)
+    if not 0 <= ridge < np.inf:
+        raise AmbleError(f"ridge={ridge} was given; it must be a number, zero or more.")
+    regression = task == "regression"
+    labels = None if regression else np.unique(y)
+    if labels is not None and len(labels) < 2:
+        raise AmbleError(f"all labels are {labels[0]!r}; classification needs at least two classes.")
+    if test is not None and test[0].shape[1] != X.shape[1]:
+        raise AmbleError(f"the test data have {test[0].shape[1]} columns and the training data {X.shape[1]}.")
+    scaling = fit_scaling(X, y, scale, regression)
+
+    def columns(X: Any) -> Any:
+        X = (X - scaling.X_mean) / scaling.X_std
+        return np.column_stack([X, np.ones(len(X))]) if intercept else X
+
+    def targets(y: Any) -> Any:
+        return (y - scaling.y_mean) / scaling.y_std if regression else y
+
+    rows = columns(X)
+    wanted = targets(y) if labels is None else np.searchsorted(labels, y).astype(np.float64)
+    penalty = np.full(rows.shape[1], ridge)
+    if intercept:
+        penalty[-1] = 0.0
+    classes = 0 if labels is None else len(labels)
+    stacked = stack(rows, wanted, parts, penalty, classes, weights)
+    return {
+        "agents": len(parts),
+        "dimension": rows.shape[1] * (classes if classes > 2 else 1),
+        "stacked": stacked,
+        "total": pool(stacked),
+        "heldout": None if test is None else Heldout(columns(test[0]), targets(test[1]), float(np.mean(wanted))),
+        "labels": labels,
+        "scaling": scaling,
+        "parts": parts,
+    }
+
+
+def stack(rows: Any, wanted: Any, parts: Parts, penalty: Any, classes: int, weights: str) -> Tree:
+    """Each agent's objective, stacked: least squares with no classes, logistic with two, softmax with more."""
+    N, p = len(parts), rows.shape[1]
+    sizes = np.array([len(part) for part in parts])
+    shares = np.ones(N) if weights == "agents" else N * sizes / sizes.sum()
+
+    def block(chosen: Any) -> Tree:
+        """Some agents, padded to the largest of them with rows of weight zero."""
+        d = sizes[chosen].max()
+        X, y, weight = np.zeros((len(chosen), d, p)), np.zeros((len(chosen), d)), np.zeros((len(chosen), d))
+        for k, i in enumerate(chosen):
+            X[k, : sizes[i]], y[k, : sizes[i]] = rows[parts[i]], wanted[parts[i]]
+            weight[k, : sizes[i]] = shares[i] / sizes[i]
+        ridge = shares[chosen, None] * penalty
+        if classes == 0:
+            return LeastSquares.build(X, y, weight, ridge)
+        return Logistic.build(X, y, weight, ridge) if classes == 2 else Softmax.build(X, y, weight, ridge, classes)
+
+    if classes:
+        return block(np.arange(N))
+    # least squares keeps no rows, so agents of unlike sizes need not be padded to the largest of all
+    order = np.argsort(sizes, kind="stable")
+    blocks = [block(chosen) for chosen in np.array_split(order, -(-N // AGENTS_AT_A_TIME))]
+    back = np.argsort(order, kind="stable")
+    return tree_map(lambda *leaves: np.concatenate(leaves)[back], *blocks)
+
+
+def pool(stacked: Tree) -> Any:
+    """sum_i f_i as one objective of the same kind."""
+    if isinstance(stacked, LeastSquares):
+        A = stacked.A.sum(axis=0)
+        values, vectors = np.linalg.eigh(A)
+        return LeastSquares(A, stacked.b.sum(axis=0), stacked.c.sum(), np.maximum(values, 0.0), vectors)
+    used = stacked.rows.reshape(-1) > 0
+    by_row = {name: leaf for name, leaf in stacked._asdict().items() if name not in ("ridge", "L")}
+    flat = {name: leaf.reshape(-1, *leaf.shape[2:])[used] for name, leaf in by_row.items()}
+    return stacked._replace(**flat, ridge=stacked.ridge.sum(axis=0), L=stacked.L.sum())
