@@ -16,6 +16,8 @@ from amble.errors import AmbleError, need
 from amble.objectives import LeastSquares, Logistic, Softmax
 from amble.objectives.newton import minimise
 
+PROXIMAL_STEPS_MAX = 20
+
 
 class Optimum(NamedTuple):
     w: Any
@@ -55,7 +57,13 @@ class Problem:
             solid = f.values > 1e-13 * f.values[-1]
             w = f.vectors[:, solid] @ ((f.vectors[:, solid].T @ f.b) / f.values[solid])
         elif self.total is not None:
-            w = minimise(self.total, start, 0.0, start)
+            w = start
+            for _ in range(
+                PROXIMAL_STEPS_MAX
+            ):  # each step holds still what f leaves free, as softmax's common intercept
+                w = minimise(self.total, w, 1e-8 * self.total.curvature, w)
+                if norm(self.total.grad(w)) <= 1e-13 * norm(self.total.grad(start)):
+                    break
         else:
             optimize = need("scipy.optimize", "sim")
             found = optimize.minimize(self.value, start, jac=self.grad, method="BFGS", options={"gtol": 1e-10})
