@@ -154,6 +154,10 @@ def pool(stacked: Tree) -> Any:
         values, vectors = np.linalg.eigh(A)
         return LeastSquares(A, stacked.b.sum(axis=0), stacked.c.sum(), np.maximum(values, 0.0), vectors)
     used = stacked.rows.reshape(-1) > 0
-    by_row = {name: leaf for name, leaf in stacked._asdict().items() if name not in ("ridge", "L")}
-    flat = {name: leaf.reshape(-1, *leaf.shape[2:])[used] for name, leaf in by_row.items()}
-    return stacked._replace(**flat, ridge=stacked.ridge.sum(axis=0), L=stacked.L.sum())
+    by_row = ("X", "s", "Y", "rows")
+    return type(stacked)(
+        **{
+            name: leaf.reshape(-1, *leaf.shape[2:])[used] if name in by_row else leaf.sum(axis=0)
+            for name, leaf in stacked._asdict().items()
+        }
+    )

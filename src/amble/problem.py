@@ -16,7 +16,7 @@ from amble.errors import AmbleError, need
 from amble.objectives import LeastSquares, Logistic, Softmax
 from amble.objectives.newton import minimise
 
-PROXIMAL_STEPS_MAX = 20
+PROXIMAL_STEPS = 6
 
 
 class Optimum(NamedTuple):
@@ -57,23 +57,27 @@ class Problem:
             solid = f.values > 1e-13 * f.values[-1]
             w = f.vectors[:, solid] @ ((f.vectors[:, solid].T @ f.b) / f.values[solid])
         elif self.total is not None:
-            w = start
-            for _ in range(
-                PROXIMAL_STEPS_MAX
-            ):  # each step holds still what f leaves free, as softmax's common intercept
-                w = minimise(self.total, w, 1e-8 * self.total.curvature, w)
-                if norm(self.total.grad(w)) <= 1e-13 * norm(self.total.grad(start)):
-                    break
+            w = self._newton(start)
         else:
             optimize = need("scipy.optimize", "sim")
             found = optimize.minimize(self.value, start, jac=self.grad, method="BFGS", options={"gtol": 1e-10})
             w = found.x
-        if self.total is not None and norm(self.total.grad(w)) > 1e-6 * norm(self.total.grad(start)) + 1e-12:
-            raise AmbleError(
-                "the centralised optimum was not found: without a ridge, separable classes have none. "
-                "Give ridge= a value above zero, such as 1e-4."
-            )
         return Optimum(w, float(self.value(w)))
+
+    def _newton(self, w: Any) -> Any:
+        """Proximal steps of ever smaller weight: each holds still what the losses leave free."""
+        f, weight = self.total, 1e-8 * self.total.curvature
+        for _ in range(PROXIMAL_STEPS):
+            before, w = w, minimise(f, w, weight, w)
+            weight = weight / 10
+        # a row's loss below log 2 is a row on its right side: if all are, w can grow for ever, as where it still moves
+        apart = not f.ridge.any() and f.value(w) < np.log(2) * f.rows.min()
+        if apart or norm(w - before) > 1e-6 * norm(w):
+            raise AmbleError(
+                "there is no centralised optimum, or one too far out: the classes are separable, in part at least; "
+                "give ridge= a value above zero, such as 1e-4."
+            )
+        return w
 
     def optimum(self) -> Optimum:
         """The minimiser of sum_i f_i (the shortest, if there are several) and its value, found centrally."""
@@ -99,7 +103,9 @@ class Problem:
         if self.heldout is None:
             return float("nan")
         X, y, mean = self.heldout
-        with np.errstate(over="ignore", invalid="ignore"):  # a diverged model has an infinite error, and says so
+        with np.errstate(
+            over="ignore", invalid="ignore", divide="ignore"
+        ):  # a diverged model has an infinite error, and says so
             if self.task == "regression":
                 return float(np.sum((X @ w - y) ** 2) / np.sum((y - mean) ** 2))
             return float(np.mean(self.predict(w, X) == y))

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from amble.arrays import Array, namespace, norm, while_loop
 
 DIRECT_UP_TO = 200  # unknowns; beyond it conjugate gradients are cheaper than forming and factoring the Hessian
-NEWTON_STEPS_MAX, HALVINGS_MAX = 60, 40
+NEWTON_STEPS_MAX, HALVINGS_MAX = 1000, 60
 TOLERANCE = 1e-12  # of the gradient's length at the centre
 ROUNDING = 2e-16
 
@@ -53,7 +53,7 @@ def minimise(f: Any, center: Array, weight: Array, start: Array) -> Array:
     def step(at: Iterate) -> Iterate:
         d = direction(at.x, at.g)
         slope = at.g @ d
-        slack = 8 * ROUNDING * abs(at.phi)
+        slack = 8 * ROUNDING * (abs(at.phi) + xp.sqrt(f.smoothness) * norm(at.x))  # the scores X w round, too
 
         def too_high(trial: tuple[Array, Array, Array]) -> Array:
             t, value, halvings = trial
@@ -73,6 +73,7 @@ def minimise(f: Any, center: Array, weight: Array, start: Array) -> Array:
         x, value, g = (xp.where(keep, new, old) for new, old in ((x, at.x), (value, at.phi), (g, at.g)))
         return Iterate(x, value, g, at.steps + 1, ~keep)
 
+    start = xp.where(phi(center) < phi(start), center, start)
     begin = Iterate(start, phi(start), gradient(start), xp.asarray(0), xp.asarray(False))
     return while_loop(xp, unfinished, step, begin).x
 
