@@ -6,9 +6,17 @@ from typing import Any
 import numpy as np
 
 from amble.arrays import Array
+from amble.errors import AmbleError
 
 GOLDEN = 0x9E3779B97F4A7C15
 LINK, WALK, TIE = 0, 1, 2  # streams: link time, choice of the next agent, ties among neighbours
+
+
+def check_seed(seed: Any) -> int:
+    """The seed as an int, if it is a whole number that fits 64 bits."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
+        raise AmbleError(f"seed={seed!r} was given; it must be a whole number from 0 to 2**64 - 1.")
+    return int(seed)
 
 
 def mix(xp: Any, bits: Array) -> Array:

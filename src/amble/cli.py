@@ -70,7 +70,7 @@ def compare(
     ] = None,
     timing: Annotated[
         str | None,
-        typer.Option(help="paper, walkman or instant, with settings: paper:compute=measured.  [default: paper]"),
+        typer.Option(help="paper, walkman or unit, with settings: paper:compute=measured.  [default: paper]"),
     ] = None,
     hops: Annotated[int | None, typer.Option(help="Stop after this many visits.  [default: 10000]")] = None,
     time_s: Annotated[float | None, typer.Option("--time-s", help="Stop after this many virtual seconds.")] = None,

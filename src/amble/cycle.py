@@ -8,6 +8,7 @@ import numpy as np
 from amble.network import Network
 
 ROTATION_WORK = 20_000_000  # path entries turned round before giving up: a second or two
+ROTATIONS_A_PATH = 20  # times N: a path that has not closed by then seldom does
 CANDIDATES_MAX = 8  # fresh neighbours looked at before a step
 
 
@@ -20,15 +21,26 @@ def closed_walk(network: Network, rng: np.random.Generator) -> Any:
 
 
 def hamiltonian(network: Network, rng: np.random.Generator) -> Any:
-    """Pósa's rotations: grow a path from its end; where the end has no fresh neighbour, turn a tail round and go on."""
-    N = network.agents
+    """A Hamiltonian cycle, or None if none was found: path by path, each from another start."""
     if network.degrees.min() < 2:
         return None
-    path, length, work = np.empty(N, np.int64), 1, 0
+    work = 0
+    while work < ROTATION_WORK:
+        path, spent = posa(network, rng)
+        if path is not None:
+            return path
+        work += spent
+    return None
+
+
+def posa(network: Network, rng: np.random.Generator) -> tuple[Any, int]:
+    """Pósa's rotations: grow a path from its end; where the end has no fresh neighbour, turn a tail round and go on."""
+    N = network.agents
+    path, length, work = np.empty(N, np.int64), 1, N
     place = np.full(N, -1)  # where on the path an agent is
     path[0] = rng.integers(N)
     place[path[0]] = 0
-    while work < ROTATION_WORK:
+    for _ in range(ROTATIONS_A_PATH * N):
         near = network.neighbours_of(path[length - 1])
         fresh = near[place[near] < 0]
         if len(fresh):
@@ -37,13 +49,15 @@ def hamiltonian(network: Network, rng: np.random.Generator) -> Any:
             length += 1
             continue
         if length == N and path[0] in near:
-            return path
+            return path, work
         turns = near[near != path[length - 2]]
         cut = int(place[rng.choice(turns)]) + 1
         path[cut:length] = path[cut:length][::-1].copy()
         place[path[cut:length]] = np.arange(cut, length)
-        work += length - cut + 50
-    return None
+        work += length - cut + 200
+        if work > ROTATION_WORK:
+            break
+    return None, work
 
 
 def hardest(network: Network, place: Any, fresh: Any, rng: np.random.Generator) -> int:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
 
-from amble.errors import AmbleError
+from amble.chance import check_seed
+from amble.errors import AmbleError, need
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +34,18 @@ class Network:
         return np.column_stack([i, self.neighbours])[i < self.neighbours]
 
 
-def from_edges(agents: int, edges: Any, name: str = "network") -> Network:
-    """From rows (i, j); repeated links and loops are dropped, and every agent must be reachable."""
+def check_agents(agents: int) -> None:
     if agents < 1:
         raise AmbleError(f"agents={agents} was given; a network needs at least one agent.")
+
+
+def from_edges(agents: int, edges: Any, name: str = "network") -> Network:
+    """From rows (i, j); repeated links and loops are dropped, and every agent must be reachable."""
+    check_agents(agents)
     edges = np.asarray(edges, np.int64).reshape(-1, 2)
     if len(edges) and not (edges.min() >= 0 and edges.max() < agents):
-        raise AmbleError(f"a link names agent {edges.max()}; agents are numbered 0 to {agents - 1}.")
+        stranger = edges.min() if edges.min() < 0 else edges.max()
+        raise AmbleError(f"a link names agent {stranger}; agents are numbered 0 to {agents - 1}.")
     low, high = edges.min(axis=1), edges.max(axis=1)
     kept = np.unique((low * agents + high)[low < high])
     low, high = kept // agents, kept % agents
@@ -70,6 +77,7 @@ def count_reached(network: Network) -> int:
 
 def random(agents: int, density: float = 0.7, seed: int = 0) -> Network:
     """The paper's: |E| = round(N(N-1)/2 * density) links, connected (a random tree, then links at random)."""
+    check_agents(agents)
     if not 0 <= density <= 1:
         raise AmbleError(f"density={density} was given; it must lie between 0 and 1.")
     pairs = agents * (agents - 1) // 2
@@ -77,9 +85,9 @@ def random(agents: int, density: float = 0.7, seed: int = 0) -> Network:
     if wanted < agents - 1:
         raise AmbleError(
             f"density={density} gives {agents} agents {wanted} links, and connecting them takes at least {agents - 1}; "
-            f"use a density of at least {2 / agents:.4g}."
+            f"use a density of at least {ceil(2e6 / agents) / 1e6:g}."
         )
-    rng = np.random.default_rng([seed, agents])
+    rng = np.random.default_rng([check_seed(seed), agents])
     order = rng.permutation(agents)
     parent = order[(rng.random(agents - 1) * np.arange(1, agents)).astype(np.int64)] if agents > 1 else order[:0]
     tree = np.column_stack([order[1:], parent])
@@ -120,10 +128,9 @@ def geometric(agents: int, radius: float | None = None, seed: int = 0) -> Networ
 
     Without a radius: the smallest that connects them, a little widened.
     """
-    from amble.errors import need
-
+    check_agents(agents)
     cKDTree = need("scipy.spatial", "sim").cKDTree
-    places = np.random.default_rng([seed, agents]).random((agents, 2))
+    places = np.random.default_rng([check_seed(seed), agents]).random((agents, 2))
     tree = cKDTree(places)
     if radius is not None:
         return from_edges(agents, tree.query_pairs(radius, output_type="ndarray"), f"geometric({radius:g})")

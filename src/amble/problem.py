@@ -10,6 +10,7 @@ import numpy as np
 
 from amble.arrays import Tree, norm, tree_map
 from amble.assemble import Heldout, Scaling, assemble, check_rows, pool
+from amble.chance import check_seed
 from amble.data.datasets import Dataset
 from amble.data.partition import Parts, partition
 from amble.errors import AmbleError, need
@@ -137,12 +138,12 @@ class Problem:
     ) -> "Problem":
         """Rows in one place, dealt out to `agents` agents by `how` (even, sorted, by-label, dirichlet)."""
         X, y = check_rows(X, y, task, "the data")
-        if agents < 1:
-            raise AmbleError(f"agents={agents} was given; at least one agent is needed.")
+        if not isinstance(agents, int | np.integer) or agents < 1:
+            raise AmbleError(f"agents={agents} was given; at least one agent is needed, and whole ones.")
         parts = partition(how, y, agents, seed, task=task)
         test = None if X_test is None else check_rows(X_test, y_test, task, "the test data")
         options: dict[str, Any] = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights}
-        settings = {"how": how, "seed": seed, **options}
+        settings = {"how": how, "seed": int(seed), **options}
         return Problem(name, task, **assemble(X, y, parts, test, task=task, **options), settings=settings)
 
     @staticmethod
@@ -192,7 +193,7 @@ def split(
         raise AmbleError(f"test={test} was given; it is the share of rows held out, from 0 to below 1.")
     X, y, X_test, y_test = data.X, data.y, data.X_test, data.y_test
     if X_test is None and test > 0:
-        order = np.random.default_rng([seed, 0]).permutation(len(y))
+        order = np.random.default_rng([check_seed(seed), 0]).permutation(len(y))
         out = order[: max(1, round(test * len(y)))]
         kept = np.sort(order[len(out) :])
         X, y, X_test, y_test = X[kept], y[kept], X[out], y[out]

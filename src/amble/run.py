@@ -18,6 +18,7 @@ from amble.replay import State
 from amble.rounds import Rounds
 from amble.schedule import Schedule
 from amble.timing import Timing
+from amble.walk import Matrix
 
 FORMAT = 1
 
@@ -34,7 +35,7 @@ class Run:
 
     method: Any
     network: Network
-    walk: Any  # a name, or a matrix
+    walk: str | Matrix
     timing: Timing
     seed: int
     every: int | None  # hops between records; None: each 2 % further than the last
@@ -87,8 +88,7 @@ class Run:
 
     def save(self, path: str | Path) -> Path:
         """Write PATH.npz and PATH.json, each whole or not at all; returns the json's path."""
-        base = Path(path)
-        base = base.with_suffix("") if base.suffix in (".npz", ".json") else base
+        base = base_path(path)
         base.parent.mkdir(parents=True, exist_ok=True)
         arrays: dict[str, Any] = {
             "network.starts": self.network.starts,
@@ -105,7 +105,7 @@ class Run:
             tree = getattr(self.state, part)
             arrays |= {f"state.{part}.{key}": leaf for key, leaf in (tree._asdict() if tree else {}).items()}
         if not isinstance(self.walk, str):
-            arrays["walk"] = self.walk.toarray() if hasattr(self.walk, "toarray") else self.walk
+            arrays |= {f"walk.{key}": column for key, column in self.walk._asdict().items()}
         held = io.BytesIO()
         np.savez_compressed(held, allow_pickle=False, **{key: np.asarray(value) for key, value in arrays.items()})
         plain = {
@@ -122,30 +122,43 @@ class Run:
             "stopped": self.stopped,
             "sha256": hashlib.sha256(held.getbuffer()).hexdigest(),
         }
-        write_whole(base.with_suffix(".npz"), held.getvalue())
-        write_whole(base.with_suffix(".json"), (json.dumps(plain, indent=2) + "\n").encode())
-        return base.with_suffix(".json")
+        text = json.dumps(plain, indent=2, default=lambda number: number.item())  # NumPy's numbers as plain ones
+        write_whole({ending(base, ".npz"): held.getvalue(), ending(base, ".json"): f"{text}\n".encode()})
+        return ending(base, ".json")
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Under another name first, so that nobody ever sees half a file."""
-    partial = path.with_name(path.name + ".part")
-    partial.write_bytes(content)
-    os.replace(partial, path)
+def write_whole(files: dict[Path, bytes]) -> None:
+    """All under other names first, so that nobody ever sees half a file, or one without the others."""
+    try:
+        for path, content in files.items():
+            ending(path, ".part").write_bytes(content)
+        for path in files:
+            os.replace(ending(path, ".part"), path)
+    finally:
+        for path in files:
+            ending(path, ".part").unlink(missing_ok=True)
+
+
+def ending(base: Path, suffix: str) -> Path:
+    """The name with an ending added; with_suffix would cut a name that has a dot."""
+    return base.with_name(base.name + suffix)
+
+
+def base_path(path: str | Path) -> Path:
+    """What the .json and the .npz of a saved run have in common."""
+    path = Path(path)
+    return path.with_suffix("") if path.suffix in (".npz", ".json") else path
 
 
 def load_run(path: str | Path) -> Run:
     """The run that `save` wrote, equal to it."""
-    base = Path(path)
-    base = base.with_suffix("") if base.suffix in (".npz", ".json") else base
-    for suffix in (".json", ".npz"):
-        if not base.with_suffix(suffix).is_file():
-            raise AmbleError(
-                f"there is no {base.with_suffix(suffix)}; a saved run is a .json and a .npz file side by side."
-            )
-    whole = base.with_suffix(".npz").read_bytes()
+    base = base_path(path)
+    for file in (ending(base, ".json"), ending(base, ".npz")):
+        if not file.is_file():
+            raise AmbleError(f"there is no {file}; a saved run is a .json and a .npz file side by side.")
+    whole = ending(base, ".npz").read_bytes()
     try:
-        plain = json.loads(base.with_suffix(".json").read_text())
+        plain = json.loads(ending(base, ".json").read_text())
         if plain["format"] != FORMAT:
             raise AmbleError(f"{base}.json has format {plain['format']}, and this amble reads format {FORMAT}.")
         if plain["sha256"] != hashlib.sha256(whole).hexdigest():
@@ -180,7 +193,7 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any]) -> Run:
     return Run(
         method=method,
         network=Network(network["agents"], arrays["network.starts"], arrays["network.neighbours"], network["name"]),
-        walk=arrays["walk"] if plain["walk"] == "matrix" else plain["walk"],
+        walk=Matrix(**under("walk.")) if plain["walk"] == "matrix" else plain["walk"],
         timing=timing.from_settings(plain["timing"]),
         seed=plain["seed"],
         every=plain["every"],
@@ -217,13 +230,16 @@ def with_history(run: Run, problem: Any) -> Run:
     """The run with its curves computed: costs from the schedule, the rest from the recorded models."""
     best = problem.optimum()
     scale = float(np.linalg.norm(best.w)) or 1.0
-    objective = np.array([float(problem.value(w)) for w in run.consensus])
+    with np.errstate(all="ignore"):  # a diverged model has an infinite loss, and the run says so
+        objective = np.array([float(problem.value(w)) for w in run.consensus])
+        metric, metric_local = (np.array([problem.metric(w) for w in side]) for side in (run.consensus, run.local))
+        distance, distance_local = (np.linalg.norm(side - best.w, axis=1) / scale for side in (run.consensus, run.local))
     history = costs(run) | {
         "objective": objective,
         "suboptimality": objective - best.value,
-        "distance": np.linalg.norm(run.consensus - best.w, axis=1) / scale,
-        "distance_local": np.linalg.norm(run.local - best.w, axis=1) / scale,
-        "metric": np.array([problem.metric(w) for w in run.consensus]),
-        "metric_local": np.array([problem.metric(w) for w in run.local]),
+        "distance": distance,
+        "distance_local": distance_local,
+        "metric": metric,
+        "metric_local": metric_local,
     }
     return replace(run, history=history)

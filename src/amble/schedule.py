@@ -57,6 +57,8 @@ def make(
     jax = need("jax", "sim")
     if comm_units is not None and network.agents == 1 and hops is None and time_s is None:
         raise AmbleError("one agent never communicates, so comm_units cannot be reached; stop by hops or time_s.")
+    if hops is None and not timing.link(message_bytes).any() and not np.any(compute_s):
+        raise AmbleError("neither hops nor visits take time in this timing, so a clock means nothing; stop by hops.")
     wanted = HOPS_MAX if hops is None else hops
     with jax.enable_x64(True):
         agent, memory = walk.begin(jax.numpy)
@@ -89,7 +91,7 @@ def make(
                     f"{HOPS_MAX:,} hops took only {spent}; ask for less, stop by hops, or use a slower timing."
                 )
     columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]
-    order = np.argsort(columns[0], kind="stable")[: min(wanted, done - tokens)]
+    order = np.argsort(columns[0], kind="stable")[:wanted]
     schedule = Schedule(*(column[order] for column in columns))
     if time_s is not None:
         schedule = schedule.first(int(np.searchsorted(schedule.time_s, time_s, side="right")))

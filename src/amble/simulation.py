@@ -13,6 +13,7 @@ from amble import rounds as clock
 from amble import schedule as scheduling
 from amble import timing as timings
 from amble import walk as walks
+from amble.chance import check_seed
 from amble.errors import AmbleError
 from amble.network import Network
 from amble.problem import Problem
@@ -50,7 +51,8 @@ def simulate(
     visits). With none given it stops after 10,000 hops. The model is recorded every `every` hops (without it, each
     2 % further than the last record) and at the end. Ctrl-C ends the run early and returns what there is.
     """
-    methods.check(method, problem.agents)
+    methods.check(method, problem)
+    seed = check_seed(seed)
     if network is None:
         network = (
             networks.random(problem.agents, 0.7, seed) if problem.agents > 3 else networks.complete(problem.agents)
@@ -59,19 +61,17 @@ def simulate(
         raise AmbleError(
             f"the network has {network.agents} agents and the problem {problem.agents}; make them the same."
         )
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise AmbleError(f"seed={seed!r} was given; it must be a whole number, zero or more.")
-    if every is not None and every < 1:
-        raise AmbleError(f"every={every} was given; records are at least one hop apart.")
+    if every is not None and not (whole(every) and every >= 1):
+        raise AmbleError(f"every={every!r} was given; records are a whole number of hops apart, at least one.")
     timing = timings.make(timing)
     rules = methods.rules(method)
     begun = Run(
         method=method,
         network=network,
-        walk=walk,
+        walk=walk if isinstance(walk, str) else walks.matrix(walk, network),
         timing=timing,
-        seed=int(seed),
-        every=every,
+        seed=seed,
+        every=None if every is None else int(every),
         compute_s=timings.compute_seconds(timing, rules, problem),
         message_bytes=8 * rules.message_numbers(problem.dimension),
         problem=describe(problem),
@@ -113,6 +113,10 @@ def describe(problem: Problem) -> dict[str, Any]:
     return {**about, "digest": problem.digest, "settings": problem.settings}
 
 
+def whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def limits(
     method: Any,
     problem: Problem,
@@ -125,15 +129,16 @@ def limits(
     """Where to stop, checked; hops of a round method become rounds."""
     given = {"hops": hops, "rounds": rounds, "time_s": time_s, "comm_units": comm_units, "tolerance": tolerance}
     for name, value in given.items():
-        if value is not None and not value > 0:
-            raise AmbleError(f"{name}={value} was given; it must be above zero.")
+        count = name in ("hops", "rounds", "comm_units")
+        if value is not None and (isinstance(value, str) or not value > 0 or (count and not whole(value))):
+            raise AmbleError(f"{name}={value!r} was given; it must be above zero{', a whole number' if count else ''}.")
     N = problem.agents
     if rounds is not None and not methods.is_round(method):
         raise AmbleError(f"{method.label} walks and has no rounds; give hops={rounds * N} for as many visits.")
     if all(value is None for value in (hops, rounds, time_s, comm_units)):
         hops = HOPS_DEFAULT if tolerance is None else LAPS_MAX * max(N, 1000)
     if methods.is_round(method) and hops is not None:
-        rounds = min(-(-hops // N), rounds or HOPS_DEFAULT * N)
+        rounds = min(-(-hops // N), rounds or hops)
     return {"hops": rounds if methods.is_round(method) else hops, "time_s": time_s, "comm_units": comm_units}
 
 
@@ -204,8 +209,11 @@ def _go(
     at_record = {*grid.tolist(), schedule.hops}
     at_lap = set() if tolerance is None else set(range(lap, schedule.hops + 1, lap))
     pauses = np.array(sorted(at_record | at_lap))
-    lap_model = machine.read(state)[0]
-    stopped = reason(run.method, schedule, stop)
+    if tolerance is not None and hop % lap:  # stopped within a lap: what it began with has to be found again
+        lap_model = machine.read(machine.advance(machine.start(), schedule, 0, hop - hop % lap))[0]
+    else:
+        lap_model = machine.read(state)[0]
+    stopped = reason(run, schedule, stop)
     piece = 64
     with interruptible() as asked, Meter(run.method.label, schedule.hops, hop, show) as meter:
         while hop < schedule.hops:
@@ -249,12 +257,15 @@ def _go(
     return with_history(done, problem)
 
 
-def reason(method: Any, schedule: Schedule | Rounds, stop: dict[str, Any]) -> str:
-    """Which limit the schedule ends at."""
+def reason(run: Run, schedule: Schedule | Rounds, stop: dict[str, Any]) -> str:
+    """Which limit the schedule ends at: the one that one more hop, or round, would pass."""
+    rounds = methods.is_round(run.method)
     if stop["hops"] is not None and schedule.hops == stop["hops"]:
-        return "rounds" if methods.is_round(method) else "hops"
+        return "rounds" if rounds else "hops"
     if stop["comm_units"] is None:
         return "time_s"
-    if stop["time_s"] is None or len(schedule.time_s) == 0:
+    if stop["time_s"] is None:
         return "comm_units"
-    return "comm_units" if schedule.time_s[-1] < stop["time_s"] else "time_s"
+    each = run.method.round_units(run.network.agents) if rounds else 1
+    spent = schedule.hops * each if isinstance(schedule, Rounds) else int(schedule.moved.sum())
+    return "comm_units" if spent + each > stop["comm_units"] else "time_s"

@@ -76,12 +76,12 @@ def link(latency_s: float, bytes_per_s: float = float("inf"), **more: Any) -> Ti
 NAMED: dict[str, dict[str, Any]] = {
     "paper": {},  # hop ~ U(1e-5, 1e-4) s
     "walkman": {"low_s": 0.0, "high_s": 0.0, "mean_s": 1.0},  # hop ~ Exp(1)
-    "instant": {"low_s": 0.0, "high_s": 0.0},
+    "unit": {"low_s": 1.0, "high_s": 1.0, "compute": 0.0},  # time in hops: each takes a second, visits none
 }
 
 
 def make(timing: "str | Timing | Mapping[str, Any]") -> Timing:
-    """A Timing, a name (paper, walkman, instant), or a mapping of Timing's fields, `model` being such a name."""
+    """A Timing, a name (paper, walkman, unit), or a mapping of Timing's fields, `model` being such a name."""
     if isinstance(timing, Timing):
         return timing
     given = {"model": timing} if isinstance(timing, str) else dict(timing)
@@ -135,14 +135,18 @@ def measured(rules: Any, problem: Any) -> Any:
     start = np.zeros(problem.dimension)
     seconds = np.zeros(problem.agents)
     timed = min(problem.agents, CALIBRATED_AGENTS_MAX)
-    token = rules.token(start, problem.agents)
+    rounds = hasattr(rules, "round")
+    slot, token = (None, None) if rounds else (rules.slot(start), rules.token(start, problem.agents))
     for i in range(timed):
         f = problem.objective(i)
-        agent, slot = rules.agent(f, start), rules.slot(start)
+        agent = rules.agent(f, start)
         laps = []
         for _ in range(7):
             begin = time.perf_counter()
-            agent, slot, token = rules.visit(f, agent, slot, token)
+            if rounds:
+                agent = rules.round(f, agent, agent.x)
+            else:
+                agent, slot, token = rules.visit(f, agent, slot, token)
             laps.append(time.perf_counter() - begin)
         seconds[i] = np.median(laps)
     seconds[timed:] = np.median(seconds[:timed])

@@ -21,6 +21,14 @@ from amble.network import Network
 NAMES = ("cycle", "cycles", "metropolis", "uniform", "least-visited")
 
 
+class Matrix(NamedTuple):
+    """A row-stochastic P as triples; what a run keeps of a matrix that was given."""
+
+    source: Array
+    target: Array
+    chance: Array
+
+
 class Cycles(NamedTuple):
     """Closed walks: token m goes round row `row[m]` of `order`, whose length is lengths[row[m]]."""
 
@@ -113,7 +121,7 @@ def make(walk: Any, network: Network, tokens: int, seed: int) -> Walk:
     rng = np.random.default_rng([seed, 2])
     N = network.agents
     if not isinstance(walk, str):
-        return chain(walk, network, spread_starts(N, tokens, rng))
+        return chain_of(N, *matrix(walk, network), spread_starts(N, tokens, rng))
     if walk not in NAMES:
         raise unknown("walk", walk, NAMES)
     if walk in ("cycle", "cycles"):
@@ -157,24 +165,26 @@ def chain_of(agents: int, source: Any, target: Any, chance: Any, first: Any) -> 
     return Chain(starts.astype(np.int32), target.astype(np.int32), cumulated, first)
 
 
-def chain(P: Any, network: Network, first: Any) -> Chain:
-    """A chain from a matrix, checked: N x N, rows sum to one, and only links (or staying) have a probability."""
+def matrix(P: Any, network: Network) -> Matrix:
+    """A matrix as triples, checked: N x N, rows sum to one, and only links (or staying) have a probability."""
+    if isinstance(P, Matrix):
+        return P
     N = network.agents
-    if hasattr(P, "tocoo"):
-        coo = P.tocoo()
-        shape, source, target, chance = coo.shape, coo.row, coo.col, coo.data
-    else:
+    if not hasattr(P, "tocoo"):
         P = np.asarray(P, np.float64)
-        shape = P.shape
-        source, target = np.nonzero(P) if P.ndim == 2 else (np.array([]), np.array([]))
-        chance = P[source, target] if P.ndim == 2 else np.array([])
-    if shape != (N, N):
-        raise AmbleError(f"the walk's matrix has shape {shape}; {N} agents need ({N}, {N}).")
+    if P.shape != (N, N):
+        raise AmbleError(f"the walk's matrix has shape {P.shape}; {N} agents need ({N}, {N}).")
+    if hasattr(P, "tocoo"):
+        triples = P.tocoo()
+        source, target, chance = np.asarray(triples.row), np.asarray(triples.col), np.asarray(triples.data, np.float64)
+    else:
+        source, target = np.nonzero(P)
+        chance = P[source, target]
     used = chance != 0
-    source, target, chance = np.asarray(source)[used], np.asarray(target)[used], np.asarray(chance, np.float64)[used]
+    source, target, chance = source[used], target[used], chance[used]
     sums = np.bincount(source, chance, minlength=N)
     if (chance < 0).any() or not np.allclose(sums, 1, atol=1e-9):
-        worst = int(np.argmax(np.abs(sums - 1)))
+        worst = int(source[np.argmin(chance)] if (chance < 0).any() else np.argmax(np.abs(sums - 1)))
         raise AmbleError(
             f"the walk's matrix is not row-stochastic (row {worst} sums to {sums[worst]:.6g}); "
             "give probabilities, zero or more, each row summing to 1."
@@ -183,4 +193,4 @@ def chain(P: Any, network: Network, first: Any) -> Chain:
     for i, j in zip(source.tolist(), target.tolist(), strict=True):
         if i != j and i * N + j not in links:
             raise AmbleError(f"the walk's matrix moves from agent {i} to agent {j}, and there is no link between them.")
-    return chain_of(N, source, target, chance, first)
+    return Matrix(source, target, chance)

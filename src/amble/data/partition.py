@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from amble.chance import check_seed
 from amble.errors import AmbleError, unknown
 
 Parts = list[Any]  # one integer array an agent
@@ -31,6 +32,11 @@ def by_label(y: Any, agents: int, rng: np.random.Generator) -> Parts:
     for k, label in enumerate(labels):
         holders = range(k, agents, len(labels))
         rows = rng.permutation(np.flatnonzero(y == label))
+        if len(rows) < len(holders):
+            raise AmbleError(
+                f"how='by-label' gives label {label} to {len(holders)} of {agents} agents, and it has {len(rows)} "
+                "rows; use fewer agents, or how='dirichlet'."
+            )
         for i, part in zip(holders, np.array_split(rows, len(holders)), strict=True):
             parts[i] = part
     return parts
@@ -64,4 +70,4 @@ def partition(how: str, y: Any, agents: int, seed: int, *, task: str) -> Parts:
         raise AmbleError(f"{len(y)} training rows cannot give {agents} agents a row each; use at most {len(y)} agents.")
     if how in ("by-label", "dirichlet") and task == "regression":
         raise AmbleError(f"how={how!r} needs labels and this is a regression; use how='even' or how='sorted'.")
-    return PARTITIONS[how](y, agents, np.random.default_rng([seed, 1]))
+    return PARTITIONS[how](y, agents, np.random.default_rng([check_seed(seed), 1]))

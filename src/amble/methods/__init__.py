@@ -63,8 +63,10 @@ def make(name: str, given: dict[str, Any]) -> Any:
     return check(kind(**given))
 
 
-def check(method: Any, agents: int | None = None) -> Any:
-    """The method with its settings checked; more tokens than agents is allowed, with a warning."""
+def check(method: Any, problem: Any = None) -> Any:
+    """The method with its settings checked, for this problem; more tokens than agents is allowed, with a warning."""
+    if isinstance(method, type | str) or not hasattr(method, "label"):
+        raise AmbleError(f"{method!r} was given as a method; give one with its settings, such as amble.IBCD(tau=1).")
     for field in fields(method):
         value = getattr(method, field.name)
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
@@ -77,8 +79,12 @@ def check(method: Any, agents: int | None = None) -> Any:
         allowed = getattr(method, "choices", {}).get(field.name)
         if allowed is not None and value not in allowed:
             raise unknown(f"{field.name} of {method.label}", str(value), allowed)
-    if agents is not None and not is_round(method) and method.tokens > agents:
-        warnings.warn(
-            f"{method.label}: {method.tokens} tokens for {agents} agents: some will always wait.", stacklevel=3
-        )
+    if problem is None:
+        return method
+    for kind in method.work:
+        if problem.own is not None and not all(hasattr(f, kind) for f in problem.own):
+            raise AmbleError(f"{method.label} calls {kind}, and your objectives have none; give them a method {kind}.")
+    if not is_round(method) and method.tokens > problem.agents:
+        words = f"{method.label}: {method.tokens} tokens for {problem.agents} agents: some will always wait."
+        warnings.warn(words, stacklevel=3)
     return method

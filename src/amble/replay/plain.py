@@ -27,6 +27,7 @@ class Plain:
         tokens = stack([self.rules.token(zero, N)] * M)
         return State(agents, slots, tokens, agents.x.sum(axis=0))
 
+    @np.errstate(over="ignore", invalid="ignore")  # divergence is reported, as by the compiled engine, not warned of
     def advance(self, state: State, schedule: Schedule | None, begin: int, end: int) -> State:
         state = state.on_numpy()
         if self.rounds:
