@@ -87,7 +87,7 @@ BAD = [
     (["kind.toml"], "agents = '3' was given; it must be a whole number"),
     (["broken.toml"], "broken.toml is not valid TOML"),
     (["method.toml"], "write each method as a table"),
-    (["--out", "key.toml"], "give a folder"),
+    (["--out", "key.toml"], "nothing can be written to the folder key.toml; give one of yours"),
 ]
 
 

@@ -35,7 +35,7 @@ def test_theorem_1(kind, seed, agents, features, tau_log, tokens):  # noqa: ARG0
     rule = rules(amble.IBCD(tau=tau))
     zero = np.zeros(features)
     states = [rule.agent(f, zero) for f in objectives]
-    slots, token = [rule.slot(zero)] * agents, rule.token(zero, agents)
+    slots, token = [rule.slot(zero)] * agents, rule.token(zero, agents, 0)
     for i in rng.integers(agents, size=30):
         x, z = np.array([state.x for state in states]), rule.estimate(token)
         states[i], slots[i], token = rule.visit(objectives[i], states[i], slots[i], token)
@@ -49,10 +49,12 @@ def test_theorem_1(kind, seed, agents, features, tau_log, tokens):  # noqa: ARG0
 def test_theorem_1_is_tight():
     """Theorem 1's bound is reached by losses with no curvature; so twice its right-hand side is not a bound. (Without
     this the test above could pass on a bound far from what happens.)"""
-    slope = LeastSquares(np.zeros((1, 1)), np.ones(1), np.zeros(()), np.zeros(1), np.ones((1, 1)))  # f(x) = -x
+    slope = LeastSquares(
+        np.zeros((1, 1)), np.ones(1), np.zeros(()), np.zeros(1), np.ones((1, 1)), np.ones(())
+    )  # f(x) = -x
     rule = rules(amble.IBCD(tau=2.0))
     agent, _, token = rule.visit(
-        slope, rule.agent(slope, np.zeros(1)), rule.slot(np.zeros(1)), rule.token(np.zeros(1), 3)
+        slope, rule.agent(slope, np.zeros(1)), rule.slot(np.zeros(1)), rule.token(np.zeros(1), 3, 0)
     )
     x, z = np.array([agent.x, [0.0], [0.0]]), rule.estimate(token)
     change = penalised([slope] * 3, x, z[None], 2.0)

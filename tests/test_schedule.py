@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import amble
-from amble import methods, networks
+from amble import networks
 from amble import schedule as scheduling
 from amble import timing as timings
 from amble import walk as walks
@@ -276,7 +276,7 @@ def simulated(method, timing, problem=None, **limits):
 
 
 def seconds_of(method, problem, timing="paper"):
-    return timings.compute_seconds(timings.make(timing), methods.rules(method), problem)
+    return timings.compute_seconds(timings.make(timing), method, problem)
 
 
 METHODS = [amble.IBCD(), amble.APIBCD(tokens=2), amble.GAPIBCD(tokens=2), amble.WPG(alpha=0.1)]

@@ -10,7 +10,6 @@ _HOMES = {
     "amble.comparison": ["Comparison", "compare"],
     "amble.data.datasets": ["Dataset", "load"],
     "amble.errors": ["AmbleError"],
-    "amble.methods": ["APIBCD", "GAPIBCD", "IBCD", "SyncWalks", "WPG"],
     "amble.network": ["Network"],
     "amble.objectives": ["LeastSquares", "Logistic", "Softmax"],
     "amble.problem": ["Problem", "split"],
@@ -20,18 +19,26 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = ["__version__", "networks", *_HOME]
+__all__ = ["__version__", "networks", *_HOME]  # and every method, by its class name
 
 
 def __getattr__(name: str) -> Any:
     if name == "networks":
         return importlib.import_module("amble.network")
-    if name not in _HOME:
-        raise AttributeError(f"module 'amble' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    else:
+        value = _methods().get(name)
+        if value is None:
+            raise AttributeError(f"module 'amble' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
+def _methods() -> dict[str, Any]:
+    kinds = importlib.import_module("amble.methods").METHODS.values()
+    return {kind.__name__: kind for kind in kinds}
+
+
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_methods()])

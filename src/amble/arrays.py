@@ -32,6 +32,28 @@ def norm(x: Array) -> Array:
 
 
 def tree_map(function: Callable[..., Array], *trees: Tree) -> Tree:
-    """Apply a function to the matching arrays of NamedTuples (no JAX needed)."""
+    """Apply a function to the matching arrays of NamedTuples, nested ones too (no JAX needed)."""
+    if not isinstance(trees[0], tuple):
+        return function(*trees)
     kind = cast(Any, type(trees[0]))
-    return kind(*(function(*leaves) for leaves in zip(*trees, strict=True)))
+    return kind(*(tree_map(function, *branches) for branches in zip(*trees, strict=True)))
+
+
+def named_leaves(tree: Tree, name: str) -> dict[str, Array]:
+    """The arrays of a NamedTuple by their dotted names, for saving."""
+    if not isinstance(tree, tuple):
+        return {name: tree}
+    named: dict[str, Array] = {}
+    for key, branch in cast(Any, tree)._asdict().items() if tree else ():
+        named |= named_leaves(branch, f"{name}.{key}")
+    return named
+
+
+def from_named(like: Tree, name: str, arrays: dict[str, Array]) -> Tree:
+    """The NamedTuple that `named_leaves` took apart, `like` being one of its kind."""
+    if not isinstance(like, tuple):
+        return arrays[name]
+    if not like:
+        return like
+    kind = cast(Any, type(like))
+    return kind(*(from_named(branch, f"{name}.{key}", arrays) for key, branch in cast(Any, like)._asdict().items()))

@@ -6,7 +6,7 @@ import numpy as np
 
 from amble.arrays import Tree, tree_map
 from amble.data.partition import Parts
-from amble.errors import AmbleError, unknown
+from amble.errors import AmbleError, is_number, unknown
 from amble.objectives import LeastSquares, Logistic, Softmax
 
 TASKS = ("regression", "classification")
@@ -35,8 +35,12 @@ def check_rows(X: Any, y: Any, task: str, whose: str) -> tuple[Any, Any]:
     """X as float64 (d, p) and y (d), or one sentence on what is wrong with them."""
     if task not in TASKS:
         raise unknown("task", task, TASKS)
-    X = np.asarray(X, np.float64)
-    y = np.asarray(y, np.float64) if task == "regression" else np.asarray(y)
+    try:
+        X = np.asarray(X, np.float64)
+        y = np.asarray(y, np.float64) if task == "regression" else np.asarray(y)
+    except (TypeError, ValueError) as error:
+        hint = " (labels in y need task='classification')" if task == "regression" else ""
+        raise AmbleError(f"{whose}: X and y must hold numbers: {error}{hint}.") from error
     if X.ndim != 2 or y.ndim != 1 or len(X) != len(y):
         raise AmbleError(f"{whose}: X has shape {X.shape} and y {y.shape}; give X as (rows, columns) and y as (rows,).")
     if len(y) == 0:
@@ -69,6 +73,12 @@ def fit_scaling(X: Any, y: Any, scale: bool, regression: bool) -> Scaling:
     return Scaling(X.mean(axis=0), spread(X), *target)
 
 
+def prepare(X: Any, scaling: Scaling, intercept: bool) -> Any:
+    """Rows in the model's own units: scaled, with a column of ones for the intercept."""
+    X = (X - scaling.X_mean) / scaling.X_std
+    return np.column_stack([X, np.ones(len(X))]) if intercept else X
+
+
 def assemble(
     X: Any,
     y: Any,
@@ -84,28 +94,27 @@ def assemble(
     """The fields of a Problem that follow from rows and who holds them."""
     if weights not in WEIGHTS:
         raise unknown("weighting", weights, WEIGHTS)
-    if not 0 <= ridge < np.inf:
+    if not (is_number(ridge) and 0 <= ridge < np.inf):
         raise AmbleError(f"ridge={ridge} was given; it must be a number, zero or more.")
     regression = task == "regression"
     labels = None if regression else np.unique(y)
     if labels is not None and len(labels) < 2:
-        raise AmbleError(f"all labels are {labels[0]!r}; classification needs at least two classes.")
+        raise AmbleError(f"all labels are {labels[0]}; classification needs at least two classes.")
     if test is not None and test[0].shape[1] != X.shape[1]:
         raise AmbleError(f"the test data have {test[0].shape[1]} columns and the training data {X.shape[1]}.")
     scaling = fit_scaling(X, y, scale, regression)
 
-    def columns(X: Any) -> Any:
-        X = (X - scaling.X_mean) / scaling.X_std
-        return np.column_stack([X, np.ones(len(X))]) if intercept else X
-
     def targets(y: Any) -> Any:
         return (y - scaling.y_mean) / scaling.y_std if regression else y
 
-    rows = columns(X)
+    rows = prepare(X, scaling, intercept)
     wanted = targets(y) if labels is None else np.searchsorted(labels, y).astype(np.float64)
     penalty = np.full(rows.shape[1], ridge)
     if intercept:
         penalty[-1] = 0.0
+    held = None
+    if test is not None:
+        held = Heldout(prepare(test[0], scaling, intercept), targets(test[1]), float(np.mean(wanted)))
     classes = 0 if labels is None else len(labels)
     stacked = stack(rows, wanted, parts, penalty, classes, weights)
     return {
@@ -113,7 +122,7 @@ def assemble(
         "dimension": rows.shape[1] * (classes if classes > 2 else 1),
         "stacked": stacked,
         "total": pool(stacked),
-        "heldout": None if test is None else Heldout(columns(test[0]), targets(test[1]), float(np.mean(wanted))),
+        "heldout": held,
         "labels": labels,
         "scaling": scaling,
         "parts": parts,
@@ -152,7 +161,8 @@ def pool(stacked: Tree) -> Any:
     if isinstance(stacked, LeastSquares):
         A = stacked.A.sum(axis=0)
         values, vectors = np.linalg.eigh(A)
-        return LeastSquares(A, stacked.b.sum(axis=0), stacked.c.sum(), np.maximum(values, 0.0), vectors)
+        b, c, share = (leaf.sum(axis=0) for leaf in (stacked.b, stacked.c, stacked.share))
+        return LeastSquares(A, b, c, np.maximum(values, 0.0), vectors, share)
     used = stacked.rows.reshape(-1) > 0
     by_row = ("X", "s", "Y", "rows")
     return type(stacked)(

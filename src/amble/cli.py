@@ -1,7 +1,7 @@
 """The command line: parses, calls, prints."""
 
-import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,9 +25,22 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 
 `amble compare -m I-BCD:tau=1 -m API-BCD:tau=0.1,tokens=5,token_rule=tracked -m WPG:alpha=0.5`
 
+`amble compare -m all --tune` - every method, each with its step or penalty chosen by the same small search
+
+`amble compare --timing link:latency_s=0.01,bytes_per_s=1e6`
+
 `amble compare --walk metropolis --timing walkman --time-s 500`
 
 `amble compare examples/experiment.toml --seed 3` - settings from a file; options given here win
+
+**Methods** (with `all` for every one) and their settings
+
+walks: I-BCD (tau, tokens), API-BCD and gAPI-BCD (tau, tokens, token_rule = published, scaled or tracked; rho),
+WPG (alpha, tokens), WADMM (beta, tokens, form = prox or gradient), PW-ADMM (beta, tokens, form = copies or own),
+Relay (tokens, form = auto, full, scalar or gradient)
+
+gossip: DGD (alpha), EXTRA (alpha), D-ADMM (rho); with a server: Central (tau), SyncWalks (tau, tokens),
+FedAvg (alpha, local_steps)
 """
 
 
@@ -51,7 +64,10 @@ def amble(
 @app.command(help=COMPARE_HELP, short_help="Compare methods: a table, a figure, the saved runs.")
 def compare(
     experiment: Annotated[Path | None, typer.Argument(help="A TOML file of settings, all optional.")] = None,
-    data: Annotated[str | None, typer.Option(help="diabetes, breast_cancer or digits.  [default: diabetes]")] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help="diabetes, breast_cancer, digits, cpusmall, cadata, ijcnn1, usps."),
+    ] = None,
     agents: Annotated[int | None, typer.Option("--agents", "-n", help="How many agents.  [default: 20]")] = None,
     how: Annotated[
         str | None, typer.Option(help="Who holds what: even, sorted, by-label, dirichlet.  [default: even]")
@@ -66,11 +82,12 @@ def compare(
         list[str] | None, typer.Option("--method", "-m", help="NAME:key=value,...; repeat it.  [default: the paper's]")
     ] = None,
     walk: Annotated[
-        str | None, typer.Option(help="cycle, cycles, metropolis, uniform, least-visited.  [default: cycle]")
+        str | None,
+        typer.Option(help="auto, cycle, cycles, stretches, metropolis, uniform, least-visited.  [default: auto]"),
     ] = None,
     timing: Annotated[
         str | None,
-        typer.Option(help="paper, walkman or unit, with settings: paper:compute=measured.  [default: paper]"),
+        typer.Option(help="paper, link, walkman or unit, with settings: paper:compute=measured.  [default: paper]"),
     ] = None,
     hops: Annotated[int | None, typer.Option(help="Stop after this many visits.  [default: 10000]")] = None,
     time_s: Annotated[float | None, typer.Option("--time-s", help="Stop after this many virtual seconds.")] = None,
@@ -78,6 +95,9 @@ def compare(
     tolerance: Annotated[
         float | None, typer.Option(help="Stop when the model moves less than this over a lap.")
     ] = None,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Choose each method's step or penalty by pilot runs first.")
+    ] = False,
     seed: Annotated[
         int | None, typer.Option(help="Network, split, walk and link times follow from it.  [default: 0]")
     ] = None,
@@ -86,6 +106,7 @@ def compare(
     ] = None,
 ) -> None:
     from amble.experiment import Experiment, parse, read
+    from amble.progress import interruptible
 
     given: dict[str, Any] = {} if experiment is None else read(experiment)
     options = {
@@ -100,6 +121,7 @@ def compare(
         "comm_units": comm_units,
         "tolerance": tolerance,
         "seed": seed,
+        "tune": tune or None,
         "out": None if out is None else str(out),
         "methods": [parse(text) for text in method] if method else None,
     }
@@ -108,19 +130,31 @@ def compare(
         parsed = parse(timing)
         given["timing"] = {"model": parsed.pop("name"), **parsed}
     settings = Experiment().with_settings(given)
-    folder = _writable(Path(settings.out))
-    chosen = settings.run()
-    console = _console()
-    for line in chosen.warned:
-        console.print(f"[yellow]note:[/] {line}")
-    console.print(chosen.table())
-    written = [chosen.plot(folder / "compare.png"), *chosen.save(folder)]
-    first = max(chosen, key=lambda run: getattr(run.method, "tokens", 1))
-    written += [first.plot_network(folder / "network.png"), first.plot_timeline(folder / "timeline.png")]
-    console.print(f"written to {folder}/: {', '.join(path.name for path in written)}")
-    if len(chosen) < len(settings.methods) or chosen[-1].stopped == "interrupted":
-        console.print("[yellow]stopped early:[/] the table and files hold what was done until then.")
-        raise typer.Exit(130)
+    folder, console = Path(settings.out), _console()
+    with interruptible(patient=True) as asked, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        chosen = settings.run(keep=folder)
+        for words in dict.fromkeys(str(each.message) for each in caught):
+            console.print(f"[yellow]note:[/] {words}")
+        if not chosen.runs:
+            console.print("[yellow]stopped[/] before the first run; nothing was written.")
+            raise typer.Exit(130)
+        console.print(chosen.table())
+        names = [path.name for path in sorted(folder.glob("*.json"))] + draw_all(chosen, folder)
+        console.print(f"written to {folder}/: {', '.join(names)} (each .json with its .npz)")
+        if asked.is_set():
+            console.print("[yellow]stopped early:[/] the table and files hold what was done until then.")
+            raise typer.Exit(130)
+
+
+def draw_all(chosen: Any, folder: Path) -> list[str]:
+    """The comparison's figure, and the two pictures of the run with most tokens."""
+    written = [chosen.plot(folder / "compare.png")]
+    moving = [run for run in chosen if run.schedule.hops]
+    if moving:
+        shown = max(moving, key=lambda run: (hasattr(run.schedule, "token"), getattr(run.method, "tokens", 1)))
+        written += [shown.plot_network(folder / "network.png"), shown.plot_timeline(folder / "timeline.png")]
+    return [path.name for path in written]
 
 
 @app.command(short_help="Draw the network and the tokens' time line of a saved run.")
@@ -135,10 +169,11 @@ def draw(
 
     `amble draw amble-out/2-api-bcd --out pictures`
     """
+    from amble.experiment import make_folder
     from amble.run import load_run
 
     loaded = load_run(run)
-    _writable(out)
+    make_folder(out)
     written = [loaded.plot_network(out / "network.png"), loaded.plot_timeline(out / "timeline.png", hops)]
     _console().print(f"written: {', '.join(map(str, written))}")
 
@@ -147,16 +182,6 @@ def _console() -> Any:
     from rich.console import Console
 
     return Console()
-
-
-def _writable(folder: Path) -> Path:
-    """The folder, if files can be put there: found out before the work, not after it."""
-    from amble.errors import AmbleError
-
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise AmbleError(f"--out {folder}: nothing can be written to {there}; give a folder of yours.")
-    return folder
 
 
 def main() -> None:

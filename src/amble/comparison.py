@@ -1,26 +1,37 @@
 """compare: several methods on one problem and network, with the same seed, walk and timing."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from amble import methods
+from amble.errors import AmbleError
 from amble.network import Network
 from amble.problem import Problem
+from amble.progress import interruptible
 from amble.run import Run
 from amble.simulation import simulate
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs side by side; a sequence of Run. `best_metric` is the metric of the centralised optimum."""
+    """Runs side by side, on one problem; a sequence of Run."""
 
     runs: tuple[Run, ...]
-    task: str
-    best_metric: float
-    warned: tuple[str, ...] = ()  # what a person should know about the runs
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(run.label for run in self.runs)})"
+
+    @property
+    def task(self) -> str:
+        return str(self.runs[0].problem["task"])
+
+    @property
+    def best_metric(self) -> float:
+        """The metric of the centralised optimum; nan without test rows."""
+        known = self.runs[0].problem["optimum_metric"]
+        return float("nan") if known is None else float(known)
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
@@ -44,27 +55,37 @@ class Comparison:
         return comparison_figure(self, Path(path))
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Every run as FOLDER/1-i-bcd.npz and .json, and so on."""
-        names = [f"{k}-{run.method.label.lower()}" for k, run in enumerate(self.runs, 1)]
-        return [run.save(Path(folder) / name) for name, run in zip(names, self.runs, strict=True)]
+        """Every run as FOLDER/1-i-bcd.json and .npz, and so on."""
+        return [run.save(Path(folder) / file_name(k, run)) for k, run in enumerate(self.runs, 1)]
 
 
-def compare(chosen: Sequence[Any], problem: Problem, network: Network | None = None, **options: Any) -> Comparison:
-    """Simulate each method; takes the options of `simulate`. Ctrl-C keeps the runs made so far."""
+def compare(
+    chosen: Sequence[Any],
+    problem: Problem,
+    network: Network | None = None,
+    *,
+    keep: str | Path | None = None,
+    **options: Any,
+) -> Comparison:
+    """Simulate each method; takes the options of `simulate`. Ctrl-C keeps the runs made so far.
+
+    `keep` is a folder in which each run is saved as soon as it is done.
+    """
+    if isinstance(chosen, str) or not isinstance(chosen, Sequence) or not chosen:
+        raise AmbleError(f"{chosen!r} was given as methods; give a list of them, such as [amble.IBCD(), amble.WPG()].")
     for method in chosen:
         methods.check(method)
     runs: list[Run] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with interruptible() as asked:
         for method in chosen:
-            try:
-                runs.append(simulate(method, problem, network, **options))
-            except KeyboardInterrupt:  # outside a replay, where nothing of this run is there yet
-                if not runs:
-                    raise
+            if asked.is_set():
                 break
-            if runs[-1].stopped == "interrupted":
-                break
-    best = problem.metric(problem.optimum().w)
-    said = tuple(str(each.message) for each in caught if issubclass(each.category, UserWarning))
-    return Comparison(tuple(runs), problem.task, best, said)
+            runs.append(simulate(method, problem, network, **options))
+            if keep is not None:
+                runs[-1].save(Path(keep) / file_name(len(runs), runs[-1]))
+    return Comparison(tuple(runs))
+
+
+def file_name(k: int, run: Run) -> str:
+    """1-i-bcd, 2-api-bcd, ..."""
+    return f"{k}-{run.method.label.lower()}"

@@ -2,6 +2,7 @@
 
 import difflib
 import importlib
+import numbers
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,13 +11,18 @@ class AmbleError(ValueError):
     """Something given to amble cannot be used; the message says what was given, what is expected and what to do."""
 
 
-def unknown(kind: str, given: str, known: Iterable[str]) -> AmbleError:
+def is_number(value: Any) -> bool:
+    """Whether it is a number and not a truth value, which Python counts among them."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def unknown(kind: str, given: Any, known: Iterable[str]) -> AmbleError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = sorted(known)
     close = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(given.lower(), list(close), n=1, cutoff=0.5)
-    hint = f"did you mean {close[near[0]]!r}?" if near else f"choose one of {', '.join(names)}."
-    return AmbleError(f"there is no {kind} named {given!r}; {hint}")
+    near = difflib.get_close_matches(str(given).lower(), list(close), n=1, cutoff=0.6)
+    hint = f"did you mean {close[near[0]]!r}? There are" if near else "choose one of"
+    return AmbleError(f"there is no {kind} named {given!r}; {hint} {', '.join(names)}.")
 
 
 def need(module: str, extra: str) -> Any:

@@ -1,5 +1,7 @@
 """An experiment as plain settings: from a TOML file, from the command line, or both."""
 
+import os
+import re
 import tomllib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from amble.data.datasets import load
 from amble.errors import AmbleError, unknown
 from amble.network import Network
 from amble.problem import Problem, split
+from amble.simulation import limits
 
 NETWORKS = ("random", "ring", "complete", "grid", "geometric")
 LIMITS = ("hops", "time_s", "comm_units", "tolerance")
@@ -44,7 +47,7 @@ class Experiment:
     weights: str = "agents"
     network: str = "random"
     density: float = 0.7
-    walk: str = "cycle"
+    walk: str = "auto"
     timing: Any = "paper"
     hops: int | None = None
     time_s: float | None = None
@@ -52,6 +55,7 @@ class Experiment:
     tolerance: float | None = None
     every: int | None = None
     seed: int = 0
+    tune: bool = False
     out: str = "amble-out"
     methods: list[dict[str, Any]] = field(default_factory=paper_methods)
 
@@ -65,15 +69,15 @@ class Experiment:
                 int if kinds[key] is None else type(kinds[key])
             )
             if key != "timing" and not _is_a(value, expected):
-                raise AmbleError(f"{key} = {value!r} was given; it must be a {_WORDS[expected]}.")
+                raise AmbleError(f"{key} = {value!r} was given; it must be {_WORDS[expected]}.")
         return replace(self, **given)
 
     def build(self) -> tuple[list[Any], Problem, Network]:
         """The methods, the problem and the network; everything is checked before any work starts."""
         if self.network not in NETWORKS:
             raise unknown("network", self.network, NETWORKS)
-        if self.walk not in walks.NAMES:
-            raise unknown("walk", self.walk, walks.NAMES)
+        if self.walk not in ("auto", *walks.NAMES):
+            raise unknown("walk", self.walk, ("auto", *walks.NAMES))
         timings.make(self.timing)
         chosen = []
         for given in self.methods:
@@ -83,15 +87,20 @@ class Experiment:
                 )
             if "name" not in given:
                 raise AmbleError(f'a method without a name was given ({given}); add name = "API-BCD", for example.')
+            if given["name"] == "all":
+                chosen += [methods.make(label, {}) for label in methods.METHODS]
+                continue
             chosen.append(methods.make(given["name"], {key: value for key, value in given.items() if key != "name"}))
         if not chosen:
             raise AmbleError("no methods were given; name at least one.")
         keys = ("agents", "how", "seed", "test", "ridge", "intercept", "scale", "weights")
         problem = split(load(self.data), **{key: getattr(self, key) for key in keys})
+        for method in chosen:
+            limits(method, problem, self.hops, None, self.time_s, self.comm_units, self.tolerance)
         return chosen, problem, self.build_network()
 
     def build_network(self) -> Network:
-        if self.network == "random" and self.agents > 1:
+        if self.network == "random":
             return networks.random(self.agents, self.density, self.seed)
         if self.network == "geometric":
             return networks.geometric(self.agents, seed=self.seed)
@@ -100,19 +109,32 @@ class Experiment:
             return networks.grid(rows, self.agents // rows)
         return networks.ring(self.agents) if self.network == "ring" else networks.complete(self.agents)
 
-    def run(self, progress: bool = True) -> Comparison:
+    def run(self, progress: bool = True, keep: Path | None = None) -> Comparison:
+        """Everything is checked and built, then the methods run, each kept in a folder as soon as it is done."""
         chosen, problem, network = self.build()
-        options = {name: getattr(self, name) for name in (*LIMITS, "walk", "timing", "seed", "every")}
-        return compare(chosen, problem, network, progress=progress, **options)
+        if keep is not None:
+            make_folder(keep)
+        options = {name: getattr(self, name) for name in (*LIMITS, "walk", "timing", "seed", "every", "tune")}
+        return compare(chosen, problem, network, keep=keep, progress=progress, **options)
 
 
-_WORDS = {int: "whole number", float: "number", str: "text", bool: "true or false", list: "list of tables"}
+_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list of tables"}
 
 
 def _is_a(value: Any, kind: type) -> bool:
     if isinstance(value, bool):
         return kind is bool
     return isinstance(value, int | float) if kind is float else isinstance(value, kind)
+
+
+def make_folder(folder: Path) -> None:
+    """Made before the work, so that nothing is lost after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError
+    except OSError as error:
+        raise AmbleError(f"nothing can be written to the folder {folder}; give one of yours with --out.") from error
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -129,7 +151,7 @@ def parse(text: str) -> dict[str, Any]:
     """NAME:key=value,key=value as a mapping with a `name`; values are read as TOML, or else as text."""
     name, _, rest = text.partition(":")
     settings: dict[str, Any] = {"name": name.strip()}
-    for pair in filter(None, rest.split(",")):
+    for pair in filter(None, re.split(r",(?![^{]*})", rest)):  # not at commas within braces
         key, equals, value = pair.partition("=")
         if not equals:
             raise AmbleError(f"{text!r} was given; write settings as NAME:key=value,key=value.")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from amble.chance import check_seed
-from amble.errors import AmbleError, need
+from amble.errors import AmbleError, is_number, need
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +20,21 @@ class Network:
     neighbours: Any
     name: str = "network"
 
+    def __repr__(self) -> str:
+        return f"Network({self.name}: {self.agents} agents, {len(self.edges)} links)"
+
     def neighbours_of(self, i: int) -> Any:
         return self.neighbours[self.starts[i] : self.starts[i + 1]]
 
     @property
     def degrees(self) -> Any:
         return np.diff(self.starts)
+
+    def metropolis(self) -> tuple[Any, Any]:
+        """Mixing weights: W_ij = 1/max(d_i+1, d_j+1), one for each entry of `neighbours`, and W_ii, what is left."""
+        i = np.repeat(np.arange(self.agents), self.degrees)
+        across = 1 / np.maximum(self.degrees[i] + 1, self.degrees[self.neighbours] + 1)
+        return across, 1 - np.bincount(i, across, minlength=self.agents)
 
     @property
     def edges(self) -> Any:
@@ -34,8 +43,8 @@ class Network:
         return np.column_stack([i, self.neighbours])[i < self.neighbours]
 
 
-def check_agents(agents: int) -> None:
-    if agents < 1:
+def check_agents(agents: Any) -> None:
+    if not isinstance(agents, int | np.integer) or isinstance(agents, bool) or agents < 1:
         raise AmbleError(f"agents={agents} was given; a network needs at least one agent.")
 
 
@@ -78,7 +87,7 @@ def count_reached(network: Network) -> int:
 def random(agents: int, density: float = 0.7, seed: int = 0) -> Network:
     """The paper's: |E| = round(N(N-1)/2 * density) links, connected (a random tree, then links at random)."""
     check_agents(agents)
-    if not 0 <= density <= 1:
+    if not (is_number(density) and 0 <= density <= 1):
         raise AmbleError(f"density={density} was given; it must lie between 0 and 1.")
     pairs = agents * (agents - 1) // 2
     wanted = round(pairs * density)
@@ -117,6 +126,8 @@ def complete(agents: int) -> Network:
 
 def grid(rows: int, columns: int) -> Network:
     """A rectangle of agents, numbered row by row; each talks to those beside, above and below."""
+    for side in (rows, columns):
+        check_agents(side)
     number = np.arange(rows * columns).reshape(rows, columns)
     beside = np.column_stack([number[:, :-1].ravel(), number[:, 1:].ravel()])
     below = np.column_stack([number[:-1].ravel(), number[1:].ravel()])

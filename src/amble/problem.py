@@ -1,15 +1,16 @@
 """Problem: all agents' objectives, the task, held-out data, and the centralised optimum for reference."""
 
 import hashlib
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from amble.arrays import Tree, norm, tree_map
-from amble.assemble import Heldout, Scaling, assemble, check_rows, pool
+from amble.assemble import Heldout, Scaling, assemble, check_rows, pool, prepare
 from amble.chance import check_seed
 from amble.data.datasets import Dataset
 from amble.data.partition import Parts, partition
@@ -46,6 +47,9 @@ class Problem:
     scaling: Scaling | None = None
     parts: Parts | None = None
 
+    def __repr__(self) -> str:
+        return f"Problem({self.name}: {self.task}, {self.agents} agents, {self.dimension} unknowns)"
+
     def objective(self, i: int) -> Any:
         """Agent i's own f."""
         return self.own[i] if self.own is not None else tree_map(lambda a: a[i], self.stacked)
@@ -60,10 +64,17 @@ class Problem:
         elif self.total is not None:
             w = self._newton(start)
         else:
-            optimize = need("scipy.optimize", "sim")
-            found = optimize.minimize(self.value, start, jac=self.grad, method="BFGS", options={"gtol": 1e-10})
-            w = found.x
+            w = self._bfgs(start)
         return Optimum(w, float(self.value(w)))
+
+    def _bfgs(self, start: Any) -> Any:
+        if not all(hasattr(f, "value") and hasattr(f, "grad") for f in self.own or ()):
+            raise AmbleError("the optimum of your own objectives is found with their value and grad; give them both.")
+        optimize = need("scipy.optimize", "sim")
+        found = optimize.minimize(self.value, start, jac=self.grad, method="BFGS", options={"gtol": 1e-10})
+        if not norm(found.jac) <= 1e-5 * max(1.0, float(norm(self.grad(start)))):
+            raise AmbleError("the optimum of your objectives was not found; is there one, and is grad right?")
+        return found.x
 
     def _newton(self, w: Any) -> Any:
         """Proximal steps of ever smaller weight: each holds still what the losses leave free."""
@@ -84,6 +95,14 @@ class Problem:
         """The minimiser of sum_i f_i (the shortest, if there are several) and its value, found centrally."""
         return self._optimum
 
+    def known_optimum(self) -> Optimum:
+        """The optimum, or one of nan where there is none or nothing to find it with; then with a warning."""
+        try:
+            return self.optimum()
+        except AmbleError as error:
+            warnings.warn(f"{error} Distances to the optimum are not known (nan).", stacklevel=2)
+            return Optimum(np.full(self.dimension, np.nan), float("nan"))
+
     def value(self, w: Any) -> Any:
         """sum_i f_i(w)."""
         return self.total.value(w) if self.own is None else sum(f.value(w) for f in self.own)
@@ -92,7 +111,18 @@ class Problem:
         return self.total.grad(w) if self.own is None else sum(f.grad(w) for f in self.own)
 
     def predict(self, w: Any, X: Any) -> Any:
-        """Predictions on rows in the model's units: numbers in regression, labels in classification."""
+        """Predictions of a model on rows as they were given: targets in their own units, or labels."""
+        if self.scaling is None:
+            raise AmbleError("this problem was made from objectives, not from rows; it has nothing to predict with.")
+        X = np.asarray(X, np.float64)
+        columns = len(self.scaling.X_mean)
+        if X.ndim != 2 or X.shape[1] != columns:
+            raise AmbleError(f"rows of shape {X.shape} were given; give (rows, {columns}), as in training.")
+        guess = self._guess(w, prepare(X, self.scaling, self.settings.get("intercept", True)))
+        return guess * self.scaling.y_std + self.scaling.y_mean if self.task == "regression" else guess
+
+    def _guess(self, w: Any, X: Any) -> Any:
+        """Predictions on rows in the model's own units."""
         if self.task == "regression":
             return X @ w
         scores = X @ w.reshape(-1, X.shape[1]).T
@@ -101,15 +131,13 @@ class Problem:
 
     def metric(self, w: Any) -> float:
         """On the held-out rows: NMSE |Xw - y|^2 / |y - mean(y_train)|^2, or accuracy; nan with no held-out rows."""
-        if self.heldout is None:
+        if self.heldout is None or not np.isfinite(w).all():
             return float("nan")
         X, y, mean = self.heldout
-        with np.errstate(
-            over="ignore", invalid="ignore", divide="ignore"
-        ):  # a diverged model has an infinite error, and says so
-            if self.task == "regression":
-                return float(np.sum((X @ w - y) ** 2) / np.sum((y - mean) ** 2))
-            return float(np.mean(self.predict(w, X) == y))
+        guess = self._guess(w, X)
+        if self.task == "regression":
+            return float(np.sum((guess - y) ** 2) / np.sum((y - mean) ** 2))
+        return float(np.mean(guess == y))
 
     @cached_property
     def digest(self) -> str:
@@ -117,6 +145,11 @@ class Problem:
         sha = hashlib.sha256(f"{self.task} {self.agents} {self.dimension}".encode())
         for leaf in self.stacked or ():
             sha.update(np.ascontiguousarray(leaf).data)
+        for k, f in enumerate(self.own or ()):  # objectives of your own are known by what they answer at one point each
+            w = np.cos(np.arange(self.dimension) + k)
+            for name in ("value", "grad"):
+                if hasattr(f, name):
+                    sha.update(np.asarray(getattr(f, name)(w), np.float64).tobytes())
         return sha.hexdigest()[:16]
 
     @staticmethod
@@ -172,11 +205,15 @@ class Problem:
 
     @staticmethod
     def from_objectives(objectives: Sequence[Any], dimension: int, name: str = "own") -> "Problem":
-        """Any losses: one object an agent with `value`, `grad` and, for methods that use it, `prox`."""
+        """Any losses: one object an agent with value(w), grad(w) and, for methods that use it,
+        prox(center, weight, start), the argmin of f(x) + weight/2 |x - center|^2."""
         if not objectives:
             raise AmbleError("no objectives were given; at least one agent is needed.")
+        if not isinstance(dimension, int | np.integer) or dimension < 1:
+            raise AmbleError(f"dimension={dimension!r} was given; give the number of unknowns, a whole number.")
         kinds = {type(f) for f in objectives}
-        if len(kinds) == 1 and kinds <= {LeastSquares, Logistic, Softmax}:
+        shapes = {tuple(np.shape(leaf) for leaf in f) for f in objectives if isinstance(f, tuple)}
+        if len(kinds) == 1 and kinds <= {LeastSquares, Logistic, Softmax} and len(shapes) == 1:
             stacked = tree_map(lambda *leaves: np.stack(leaves), *objectives)
             return Problem(name, "custom", len(objectives), dimension, stacked=stacked, total=pool(stacked))
         return Problem(name, "custom", len(objectives), dimension, own=list(objectives))
@@ -198,4 +235,5 @@ def split(
         kept = np.sort(order[len(out) :])
         X, y, X_test, y_test = X[kept], y[kept], X[out], y[out]
     given = {"agents": agents, "how": how, "seed": seed, "name": data.name, **options}
-    return Problem.from_arrays(X, y, task=data.task, X_test=X_test, y_test=y_test, **given)
+    problem = Problem.from_arrays(X, y, task=data.task, X_test=X_test, y_test=y_test, **given)
+    return replace(problem, settings={**problem.settings, "test": test})

@@ -1,6 +1,7 @@
 """What a long job shows: a bar with hops/s and time left, from the second second on."""
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ class Meter:
     """A progress bar that appears only when the job turns out to be long."""
 
     def __init__(self, label: str, total: int, begin: int = 0, show: bool = True) -> None:
-        self.label, self.total, self.begin, self.show = label, total, begin, show
+        self.label, self.total, self.begin, self.show = label, total, begin, show and sys.stderr.isatty()
         self.started = time.monotonic()
         self.bar: Any = None
         self.task: Any = None
@@ -51,12 +52,19 @@ class Meter:
             self.bar.stop()
 
 
+_asked: list[threading.Event] = []  # the event of the outermost `interruptible`, while there is one
+
+
 @contextmanager
-def interruptible() -> Iterator[threading.Event]:
+def interruptible(patient: bool = False) -> Iterator[threading.Event]:
     """Within it, Ctrl-C sets the event that is given instead of breaking off a computation half-way.
 
-    A second Ctrl-C acts as usual. Outside the main thread, where Python gives no signals, nothing changes.
+    A second Ctrl-C acts as usual, unless `patient`: then it, too, waits until what there is has been kept. One within
+    another shares its event. Outside the main thread, where Python gives no signals, nothing changes.
     """
+    if _asked:
+        yield _asked[0]
+        return
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked
@@ -64,11 +72,16 @@ def interruptible() -> Iterator[threading.Event]:
     before = signal.getsignal(signal.SIGINT)
 
     def ask(*_: Any) -> None:
+        if patient and not asked.is_set():
+            sys.stderr.write("\nstopping; what there is will be kept ...\n")
         asked.set()
-        signal.signal(signal.SIGINT, before)
+        if not patient:
+            signal.signal(signal.SIGINT, before)
 
     signal.signal(signal.SIGINT, ask)
+    _asked.append(asked)
     try:
         yield asked
     finally:
+        _asked.clear()
         signal.signal(signal.SIGINT, before)

@@ -23,12 +23,28 @@ class Rounds(NamedTuple):
         return Rounds(self.time_s[:rounds])
 
 
-def make(timing: Timing, *, compute_s: Any, message_bytes: float, seed: int, rounds: int) -> Rounds:
-    """Each round: every agent hears (one message), computes, says (one message); all wait for the slowest."""
-    N = len(compute_s)
+def make(
+    timing: Timing, *, compute_s: Any, message_bytes: float, seed: int, rounds: int, links: int | None = None
+) -> Rounds:
+    """The ends of so many rounds: gossip over that many links, or else with a server."""
     link = timing.link(message_bytes)
+    spans = server(link, compute_s, seed, rounds) if links is None else gossip(link, compute_s, seed, rounds, links)
+    return Rounds(np.cumsum(spans))
+
+
+def gossip(link: Any, compute_s: Any, seed: int, rounds: int, links: int) -> Any:
+    """All compute, then two messages cross every link. The largest of n uniform draws is u^(1/n), so one draw does."""
+    if links == 0:
+        return np.full(rounds, np.max(compute_s))
+    u = draw(np, np.uint64(seed), np.uint64(0), np.arange(rounds, dtype=np.uint64), LINK)
+    return np.max(compute_s) + link_seconds(np, link, u ** (1 / (2 * links)))
+
+
+def server(link: Any, compute_s: Any, seed: int, rounds: int) -> Any:
+    """Every agent hears (one message), computes and says (one message); the server waits for the slowest."""
+    N = len(compute_s)
     agent = np.arange(N, dtype=np.uint64)
-    spans = []
+    spans = [np.zeros(0)]
     step = max(1, DRAWS_AT_A_TIME // N)
     for begin in range(0, rounds, step):
         k = np.arange(begin, min(begin + step, rounds), dtype=np.uint64)[:, None] * np.uint64(2)
@@ -36,4 +52,4 @@ def make(timing: Timing, *, compute_s: Any, message_bytes: float, seed: int, rou
             link_seconds(np, link, draw(np, np.uint64(seed), agent, k + np.uint64(way), LINK)) for way in (0, 1)
         )
         spans.append((hear + compute_s + say).max(axis=1))
-    return Rounds(np.cumsum(np.concatenate(spans)) if spans else np.zeros(0))
+    return np.concatenate(spans)

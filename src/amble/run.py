@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from amble import methods, timing
+from amble.arrays import from_named, named_leaves
 from amble.errors import AmbleError, need
 from amble.network import Network
 from amble.replay import State
@@ -48,7 +49,18 @@ class Run:
     consensus: Any  # the model at those: the mean of the tokens' estimates
     local: Any  # the mean of the agents' x_i at those
     history: dict[str, Any] = field(default_factory=dict)
+    tuning: dict[str, Any] = field(default_factory=dict)  # which setting was chosen, from what was tried
     stopped: str = "hops"  # hops, rounds, time_s, comm_units, tolerance, interrupted or diverged
+
+    def __repr__(self) -> str:
+        last = {key: column[-1] for key, column in self.history.items()}
+        words = ", ".join(f"{key} {last[key]:.3g}" for key in ("metric", "distance") if key in last)
+        where = f"{self.problem['name']}, {self.schedule.hops:,} hops"
+        return f"Run({self.label} on {where}, {words}, stopped: {self.stopped})"
+
+    @property
+    def walk_name(self) -> str:
+        return self.walk if isinstance(self.walk, str) else "matrix"
 
     @property
     def model(self) -> Any:
@@ -62,13 +74,14 @@ class Run:
 
     @property
     def label(self) -> str:
-        """The method's name with the settings that differ from its defaults in words, for tables and legends."""
+        """The method's name and settings, for tables and legends."""
         given = methods.settings(self.method)
-        rule = given.pop("token_rule", None)
+        rule, form = given.pop("token_rule", None), given.pop("form", None)
         if given.get("tokens") == 1 and not methods.is_round(self.method):
             given.pop("tokens")
         parts = [f"{key}={value:g}" for key, value in given.items() if isinstance(value, int | float)]
-        return f"{self.method.label} ({', '.join([*parts, *([rule] if rule else [])])})"
+        words = ", ".join([*parts, *(value for value in (rule, form) if value)])
+        return f"{self.method.label} ({words})"
 
     def to_pandas(self) -> Any:
         """The history as a pandas DataFrame."""
@@ -98,12 +111,12 @@ class Run:
             "consensus": self.consensus,
             "local": self.local,
             "state.x_sum": self.state.x_sum,
+            "state.lost": self.state.lost,
         }
         arrays |= {f"schedule.{key}": value for key, value in self.schedule._asdict().items()}
         arrays |= {f"history.{key}": value for key, value in self.history.items()}
         for part in ("agents", "slots", "tokens"):
-            tree = getattr(self.state, part)
-            arrays |= {f"state.{part}.{key}": leaf for key, leaf in (tree._asdict() if tree else {}).items()}
+            arrays |= named_leaves(getattr(self.state, part), f"state.{part}")
         if not isinstance(self.walk, str):
             arrays |= {f"walk.{key}": column for key, column in self.walk._asdict().items()}
         held = io.BytesIO()
@@ -113,12 +126,13 @@ class Run:
             "method": self.method.label,
             "settings": methods.settings(self.method),
             "network": {"name": self.network.name, "agents": self.network.agents},
-            "walk": self.walk if isinstance(self.walk, str) else "matrix",
+            "walk": self.walk_name,
             "timing": timing.settings(self.timing),
             "seed": self.seed,
             "every": self.every,
             "message_bytes": self.message_bytes,
             "problem": self.problem,
+            "tuning": self.tuning,
             "stopped": self.stopped,
             "sha256": hashlib.sha256(held.getbuffer()).hexdigest(),
         }
@@ -181,15 +195,9 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any]) -> Run:
     def under(prefix: str) -> dict[str, Any]:
         return {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
 
-    zero = np.zeros(arrays["consensus"].shape[1])
-    rules = methods.rules(method)
     rounds = methods.is_round(method)
-    kinds = {"agents": type(rules.agent(None, zero))}  # a method's tuples are known by its first, empty ones
-    if not rounds:
-        kinds |= {"slots": type(rules.slot(zero)), "tokens": type(rules.token(zero, network["agents"]))}
-    parts = {
-        part: kinds[part](**under(f"state.{part}.")) if part in kinds else () for part in ("agents", "slots", "tokens")
-    }
+    like = methods.first_state(method, arrays["consensus"].shape[1])  # a method's tuples are known by its first ones
+    parts = {part: from_named(tree, f"state.{part}", arrays) for part, tree in like.items()}
     return Run(
         method=method,
         network=Network(network["agents"], arrays["network.starts"], arrays["network.neighbours"], network["name"]),
@@ -201,11 +209,12 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any]) -> Run:
         message_bytes=plain["message_bytes"],
         problem=plain["problem"],
         schedule=(Rounds if rounds else Schedule)(**under("schedule.")),
-        state=State(**parts, x_sum=arrays["state.x_sum"]),
+        state=State(**parts, x_sum=arrays["state.x_sum"], lost=arrays["state.lost"]),
         recorded=arrays["recorded"],
         consensus=arrays["consensus"],
         local=arrays["local"],
         history=under("history."),
+        tuning=plain["tuning"],
         stopped=plain["stopped"],
     )
 
@@ -215,7 +224,7 @@ def costs(run: Run) -> dict[str, Any]:
     k = run.recorded
     time_s = np.concatenate([[0.0], run.schedule.time_s])[k]
     if isinstance(run.schedule, Rounds):
-        units = run.method.round_units(run.network.agents) * k
+        units = methods.round_units(run.method, run.network) * k
         return {
             "hop": k * run.network.agents,
             "time_s": time_s,
@@ -228,12 +237,14 @@ def costs(run: Run) -> dict[str, Any]:
 
 def with_history(run: Run, problem: Any) -> Run:
     """The run with its curves computed: costs from the schedule, the rest from the recorded models."""
-    best = problem.optimum()
+    best = problem.known_optimum()
     scale = float(np.linalg.norm(best.w)) or 1.0
     with np.errstate(all="ignore"):  # a diverged model has an infinite loss, and the run says so
         objective = np.array([float(problem.value(w)) for w in run.consensus])
         metric, metric_local = (np.array([problem.metric(w) for w in side]) for side in (run.consensus, run.local))
-        distance, distance_local = (np.linalg.norm(side - best.w, axis=1) / scale for side in (run.consensus, run.local))
+        distance, distance_local = (
+            np.linalg.norm(side - best.w, axis=1) / scale for side in (run.consensus, run.local)
+        )
     history = costs(run) | {
         "objective": objective,
         "suboptimality": objective - best.value,

@@ -14,7 +14,7 @@ from amble import schedule as scheduling
 from amble import timing as timings
 from amble import walk as walks
 from amble.chance import check_seed
-from amble.errors import AmbleError
+from amble.errors import AmbleError, is_number
 from amble.network import Network
 from amble.problem import Problem
 from amble.progress import Meter, interruptible
@@ -23,7 +23,7 @@ from amble.run import Run, with_history
 from amble.schedule import Schedule
 
 HOPS_DEFAULT = 10_000
-LAPS_MAX = 1_000  # when only a tolerance is given
+LAPS_MAX = 50_000  # when only a tolerance is given
 PIECE_S = 0.2  # what is computed between two looks at the progress bar and at Ctrl-C
 
 
@@ -37,9 +37,10 @@ def simulate(
     time_s: float | None = None,
     comm_units: int | None = None,
     tolerance: float | None = None,
-    walk: Any = "cycle",
+    walk: Any = "auto",
     timing: Any = "paper",
     seed: int = 0,
+    tune: bool = False,
     every: int | None = None,
     engine: str = "auto",
     progress: bool = True,
@@ -48,23 +49,29 @@ def simulate(
 
     It stops at the first of: hops (visits), rounds (of a round method; a round is N visits), time_s (virtual seconds),
     comm_units (link crossings), tolerance (the model moved less than that, relative to its length, over a lap of N
-    visits). With none given it stops after 10,000 hops. The model is recorded every `every` hops (without it, each
-    2 % further than the last record) and at the end. Ctrl-C ends the run early and returns what there is.
+    visits). With none given it stops after 10,000 hops.
+
+    The model is recorded every `every` hops (without it, each 2 % further than the last record) and at the end. The
+    walk is by default the cycle, and `stretches` for tokens that share an account. `tune` chooses the method's step or
+    penalty first, by pilot runs (amble.tuning). Ctrl-C ends the run early and returns what there is.
     """
-    methods.check(method, problem)
+    method = methods.check(method, problem)
     seed = check_seed(seed)
     if network is None:
-        network = (
-            networks.random(problem.agents, 0.7, seed) if problem.agents > 3 else networks.complete(problem.agents)
-        )
+        network = networks.random(problem.agents, 0.7, seed)
     if network.agents != problem.agents:
         raise AmbleError(
             f"the network has {network.agents} agents and the problem {problem.agents}; make them the same."
         )
     if every is not None and not (whole(every) and every >= 1):
         raise AmbleError(f"every={every!r} was given; records are a whole number of hops apart, at least one.")
+    if isinstance(walk, str) and walk == "auto":
+        walk = "stretches" if hasattr(method, "gift") and method.tokens > 1 else "cycle"
+    if tune:
+        from amble.tuning import tune as search  # which calls simulate
+
+        method, tuning = search(method, problem, network, walk=walk, timing=timing, seed=seed, engine=engine)
     timing = timings.make(timing)
-    rules = methods.rules(method)
     begun = Run(
         method=method,
         network=network,
@@ -72,17 +79,18 @@ def simulate(
         timing=timing,
         seed=seed,
         every=None if every is None else int(every),
-        compute_s=timings.compute_seconds(timing, rules, problem),
-        message_bytes=8 * rules.message_numbers(problem.dimension),
+        compute_s=timings.compute_seconds(timing, method, problem),
+        message_bytes=8 * methods.message_numbers(method, problem.dimension),
         problem=describe(problem),
+        tuning=tuning if tune else {},
         schedule=Rounds(np.zeros(0)),
-        state=replay.State((), (), (), ()),  # the engine's, below
+        state=replay.State((), (), (), (), ()),  # the engine's, below
         recorded=np.zeros(0, np.int64),
         consensus=np.zeros((0, problem.dimension)),
         local=np.zeros((0, problem.dimension)),
     )
     stop = limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
-    return _go(begun, problem, stop, tolerance, engine, progress)
+    return _stages(begun, problem, stop, tolerance, engine, progress)
 
 
 def resume(
@@ -104,13 +112,15 @@ def resume(
             "make the problem again as it was then."
         )
     stop = limits(run.method, problem, hops, rounds, time_s, comm_units, tolerance)
-    return _go(run, problem, stop, tolerance, engine, progress)
+    return _stages(run, problem, stop, tolerance, engine, progress)
 
 
 def describe(problem: Problem) -> dict[str, Any]:
     """What a run says about its problem."""
     about = {"name": problem.name, "task": problem.task, "agents": problem.agents, "dimension": problem.dimension}
-    return {**about, "digest": problem.digest, "settings": problem.settings}
+    best = problem.metric(problem.known_optimum().w)
+    known = None if np.isnan(best) else best
+    return {**about, "digest": problem.digest, "settings": problem.settings, "optimum_metric": known}
 
 
 def whole(value: Any) -> bool:
@@ -130,13 +140,13 @@ def limits(
     given = {"hops": hops, "rounds": rounds, "time_s": time_s, "comm_units": comm_units, "tolerance": tolerance}
     for name, value in given.items():
         count = name in ("hops", "rounds", "comm_units")
-        if value is not None and (isinstance(value, str) or not value > 0 or (count and not whole(value))):
+        if value is not None and not (is_number(value) and 0 < value < np.inf and (whole(value) or not count)):
             raise AmbleError(f"{name}={value!r} was given; it must be above zero{', a whole number' if count else ''}.")
     N = problem.agents
     if rounds is not None and not methods.is_round(method):
         raise AmbleError(f"{method.label} walks and has no rounds; give hops={rounds * N} for as many visits.")
     if all(value is None for value in (hops, rounds, time_s, comm_units)):
-        hops = HOPS_DEFAULT if tolerance is None else LAPS_MAX * max(N, 1000)
+        hops = HOPS_DEFAULT if tolerance is None else LAPS_MAX * N
     if methods.is_round(method) and hops is not None:
         rounds = min(-(-hops // N), rounds or hops)
     return {"hops": rounds if methods.is_round(method) else hops, "time_s": time_s, "comm_units": comm_units}
@@ -146,7 +156,8 @@ def plan(run: Run, stop: dict[str, Any]) -> Schedule | Rounds:
     """The whole schedule up to the limits."""
     parts: dict[str, Any] = {"compute_s": run.compute_s, "message_bytes": run.message_bytes, "seed": run.seed}
     if methods.is_round(run.method):
-        return round_plan(run, parts, **stop)
+        links = None if run.method.hears == "mean" else len(run.network.edges)
+        return round_plan(run, {**parts, "links": links}, **stop)
     walk = walks.make(run.walk, run.network, run.method.tokens, run.seed)
     return scheduling.make(run.network, walk, run.timing, tokens=run.method.tokens, **parts, **stop)
 
@@ -157,7 +168,7 @@ def round_plan(
     """As many rounds as the limits allow; rounds cost alike, so units say how many fit."""
     fit = [] if hops is None else [hops]
     if comm_units is not None:
-        fit.append(comm_units // run.method.round_units(run.network.agents))
+        fit.append(comm_units // methods.round_units(run.method, run.network))
     count = min(fit) if fit else 1024
     found = clock.make(run.timing, **parts, rounds=count)
     if time_s is None:
@@ -183,6 +194,20 @@ def record_hops(hops: int, every: int | None) -> Any:
     return np.array(grid)
 
 
+def _stages(run: Run, problem: Problem, stop: dict[str, Any], tolerance: float | None, engine: str, show: bool) -> Run:
+    """With a tolerance, in stages that grow fourfold: nobody knows how long a schedule it takes, and each goes on with
+    the last as if it had never stopped."""
+    if tolerance is not None and stop["hops"] is not None and stop["time_s"] is None and stop["comm_units"] is None:
+        lap = 1 if methods.is_round(run.method) else problem.agents
+        stage = max(64 * lap, 4 * (int(run.recorded[-1]) if len(run.recorded) else 0))
+        while stage < stop["hops"]:
+            run = _go(run, problem, {**stop, "hops": stage}, tolerance, engine, show)
+            if run.stopped not in ("hops", "rounds"):
+                return run
+            stage *= 4
+    return _go(run, problem, stop, tolerance, engine, show)
+
+
 def _go(
     run: Run,
     problem: Problem,
@@ -192,7 +217,7 @@ def _go(
     show: bool,
 ) -> Run:
     """Replay from where the run stands to the end of the schedule, recording as it goes."""
-    machine = replay.make(engine, run.method, problem)
+    machine = replay.make(engine, run.method, problem, run.network)
     schedule = plan(run, stop)
     grid = record_hops(schedule.hops, run.every)
     fresh = len(run.recorded) == 0
@@ -224,13 +249,13 @@ def _go(
                 piece *= 2
             hop = end
             meter.update(hop)
+            if int(state.lost) >= 0:
+                stopped = "diverged"
+                break
             if hop in at_record or hop in at_lap:
                 model, local = machine.read(state)
                 if hop in at_record:
                     records.append((hop, model, local))
-                if not np.isfinite(model).all():
-                    stopped = "diverged"
-                    break
                 if tolerance is not None and hop in at_lap:
                     if np.linalg.norm(model - lap_model) <= tolerance * np.linalg.norm(model):
                         stopped = "tolerance"
@@ -242,8 +267,11 @@ def _go(
     if records[-1][0] != hop:
         records.append((hop, *machine.read(state)))
     if stopped == "diverged":
-        settings = " or ".join(run.method.positive)
-        warnings.warn(f"{run.label} diverged: no longer finite after {hop} hops; try another {settings}.", stacklevel=3)
+        advice = (
+            f"try another {' or '.join(run.method.positive)}, or tune=True" if run.method.positive else "see its page"
+        )
+        after = f"{'round' if methods.is_round(run.method) else 'hop'} {int(state.lost) + 1}"
+        warnings.warn(f"{run.label} diverged: not finite from {after} on; {advice}.", stacklevel=3)
     recorded, consensus, local = (np.array(column) for column in zip(*records, strict=True))
     done = replace(
         run,
@@ -266,6 +294,6 @@ def reason(run: Run, schedule: Schedule | Rounds, stop: dict[str, Any]) -> str:
         return "time_s"
     if stop["time_s"] is None:
         return "comm_units"
-    each = run.method.round_units(run.network.agents) if rounds else 1
+    each = methods.round_units(run.method, run.network) if rounds else 1
     spent = schedule.hops * each if isinstance(schedule, Rounds) else int(schedule.moved.sum())
     return "comm_units" if spent + each > stop["comm_units"] else "time_s"

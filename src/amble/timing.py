@@ -1,6 +1,6 @@
 """Timing: how long a hop and a visit take, in virtual seconds.
 
-A message over a link takes   U(low_s, high_s) + Exp(mean_s) + bytes / bytes_per_s;
+A message over a link takes   U(low_s, high_s) or low_s + Exp(mean_s), + bytes / bytes_per_s;
 a visit takes                 slowdown_i * compute seconds of agent i.
 """
 
@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from amble import methods
 from amble.arrays import Array
-from amble.errors import AmbleError, unknown
+from amble.errors import AmbleError, is_number, unknown
 
 COMPUTE = ("model", "measured")
 FLOPS_PER_S = 1e9  # the fixed cost model's agent: one operation a nanosecond
 CALIBRATED_AGENTS_MAX = 64
+CALIBRATED_LAPS = 7
 
 
 @dataclass(frozen=True)
@@ -31,18 +33,27 @@ class Timing:
     slowdown: tuple[tuple[int, float], ...] = ()  # (agent, factor): stragglers; all others have factor 1
 
     def __post_init__(self) -> None:
-        given = self.slowdown.items() if isinstance(self.slowdown, Mapping) else self.slowdown
-        object.__setattr__(self, "slowdown", tuple((int(agent), float(factor)) for agent, factor in given))
+        try:
+            given = self.slowdown.items() if isinstance(self.slowdown, Mapping) else self.slowdown
+            pairs = tuple((int(agent), float(factor)) for agent, factor in given)
+        except (TypeError, ValueError) as error:
+            raise AmbleError(f"timing: slowdown={self.slowdown!r} was given; give factors by agent.") from error
+        object.__setattr__(self, "slowdown", pairs)
         if isinstance(self.compute, str) and self.compute not in COMPUTE:
             raise unknown("compute model", self.compute, COMPUTE)
         for name in ("low_s", "high_s", "mean_s"):
-            if not 0 <= getattr(self, name) < np.inf:
+            if not (is_number(getattr(self, name)) and 0 <= getattr(self, name) < np.inf):
                 raise AmbleError(f"timing: {name}={getattr(self, name)} was given; seconds must be zero or more.")
         if self.high_s < self.low_s:
             raise AmbleError(f"timing: high_s={self.high_s} is below low_s={self.low_s}; give low_s <= high_s.")
-        if not self.bytes_per_s > 0:
+        if self.mean_s > 0 and self.high_s > self.low_s:
+            raise AmbleError(
+                f"timing: mean_s={self.mean_s} was given beside low_s={self.low_s} and high_s={self.high_s}; "
+                "links are exponential or uniform, so make low_s and high_s equal, or mean_s zero."
+            )
+        if not (is_number(self.bytes_per_s) and self.bytes_per_s > 0):
             raise AmbleError(f"timing: bytes_per_s={self.bytes_per_s} was given; it must be above zero.")
-        if not isinstance(self.compute, str) and not 0 <= self.compute < np.inf:
+        if not isinstance(self.compute, str) and not (is_number(self.compute) and 0 <= self.compute < np.inf):
             raise AmbleError(f"timing: compute={self.compute} was given; seconds must be zero or more.")
         for agent, factor in self.slowdown:
             if not 0 < factor < np.inf:
@@ -63,7 +74,7 @@ class Timing:
 
 
 def link_seconds(xp: Any, link: Array, u: Array) -> Array:
-    """Seconds of one message, from one uniform draw (no model here mixes the uniform and the exponential part)."""
+    """Seconds of one message from one uniform draw, with which they grow; uniform or exponential, not both."""
     fixed, width, mean = link
     return fixed + width * u - mean * xp.log1p(-u)
 
@@ -75,23 +86,31 @@ def link(latency_s: float, bytes_per_s: float = float("inf"), **more: Any) -> Ti
 
 NAMED: dict[str, dict[str, Any]] = {
     "paper": {},  # hop ~ U(1e-5, 1e-4) s
+    "link": {"low_s": 0.0, "high_s": 0.0},  # latency_s + bytes / bytes_per_s
     "walkman": {"low_s": 0.0, "high_s": 0.0, "mean_s": 1.0},  # hop ~ Exp(1)
     "unit": {"low_s": 1.0, "high_s": 1.0, "compute": 0.0},  # time in hops: each takes a second, visits none
 }
 
 
 def make(timing: "str | Timing | Mapping[str, Any]") -> Timing:
-    """A Timing, a name (paper, walkman, unit), or a mapping of Timing's fields, `model` being such a name."""
+    """A Timing, a name (paper, link, walkman, unit), or a mapping of Timing's fields, `model` being such a name.
+
+    The model `link` also takes `latency_s`, which is low_s and high_s in one.
+    """
     if isinstance(timing, Timing):
         return timing
+    if not isinstance(timing, str | Mapping):
+        raise AmbleError(f"timing={timing!r} was given; give a name, a table of settings or an amble.Timing.")
     given = {"model": timing} if isinstance(timing, str) else dict(timing)
     model = given.pop("model", "paper")
     if model not in NAMED:
         raise unknown("timing", model, NAMED)
     known = [field.name for field in fields(Timing)]
+    if model == "link" and "latency_s" in given:
+        given["low_s"] = given["high_s"] = given.pop("latency_s")
     for key in given:
         if key not in known:
-            raise unknown("timing setting", key, [*known, "model"])
+            raise unknown("timing setting", key, [*known, "model", "latency_s"])
     return Timing(**{**NAMED[model], **given})
 
 
@@ -109,45 +128,47 @@ def from_settings(plain: Mapping[str, Any]) -> Timing:
     return Timing(**{**plain, "bytes_per_s": float("inf") if bandwidth is None else bandwidth})
 
 
-def compute_seconds(timing: Timing, rules: Any, problem: Any) -> Any:
+def compute_seconds(timing: Timing, method: Any, problem: Any) -> Any:
     """Seconds of one visit at each agent, slowdown included."""
     N = problem.agents
     if timing.compute == "model":
-        seconds = modelled(rules, problem)
+        seconds = modelled(method, problem)
     elif timing.compute == "measured":
-        seconds = measured(rules, problem)
+        seconds = measured(method, problem)
     else:
         seconds = np.full(N, float(timing.compute))
     return seconds * timing.factors(N)
 
 
-def modelled(rules: Any, problem: Any) -> Any:
+def modelled(method: Any, problem: Any) -> Any:
     """Operations of the objective's calls, at one a nanosecond; an objective of your own is taken as one us."""
-    each = problem.stacked if problem.own is None else None
-    if each is None:
+    if problem.own is not None:
         return np.full(problem.agents, 1e-6)
-    flops = sum(times * each.flops(kind) for kind, times in rules.work.items())
+    flops = sum(times * problem.stacked.flops(kind) for kind, times in method.work.items())
     return np.asarray(flops, np.float64) / FLOPS_PER_S
 
 
-def measured(rules: Any, problem: Any) -> Any:
-    """The median of several timed NumPy visits at each agent; agents beyond the first 64 get the median of those."""
+def measured(method: Any, problem: Any) -> Any:
+    """Each agent's median over some laps of a token that are really walked, in NumPy, on this machine.
+
+    Of many agents the first 64 are timed, and the rest are given their median.
+    """
+    rules, rounds = methods.rules(method), methods.is_round(method)
     start = np.zeros(problem.dimension)
-    seconds = np.zeros(problem.agents)
     timed = min(problem.agents, CALIBRATED_AGENTS_MAX)
-    rounds = hasattr(rules, "round")
-    slot, token = (None, None) if rounds else (rules.slot(start), rules.token(start, problem.agents))
-    for i in range(timed):
-        f = problem.objective(i)
-        agent = rules.agent(f, start)
-        laps = []
-        for _ in range(7):
+    losses = [problem.objective(i) for i in range(timed)]
+    agents = [rules.agent(f, start) for f in losses]
+    slots = [None if rounds else rules.slot(start) for _ in losses]
+    token = None if rounds else rules.token(start, problem.agents, 0)
+    laps = np.zeros((CALIBRATED_LAPS, timed))
+    for lap in range(CALIBRATED_LAPS):
+        heard = np.mean([agent.x for agent in agents], axis=0)
+        for i, f in enumerate(losses):
             begin = time.perf_counter()
             if rounds:
-                agent = rules.round(f, agent, agent.x)
+                agents[i] = rules.round(f, agents[i], heard, np.float64(1.0))
             else:
-                agent, slot, token = rules.visit(f, agent, slot, token)
-            laps.append(time.perf_counter() - begin)
-        seconds[i] = np.median(laps)
-    seconds[timed:] = np.median(seconds[:timed])
-    return seconds
+                agents[i], slots[i], token = rules.visit(f, agents[i], slots[i], token)
+            laps[lap, i] = time.perf_counter() - begin
+    seconds = np.median(laps, axis=0)
+    return np.concatenate([seconds, np.full(problem.agents - timed, np.median(seconds))])

@@ -2,6 +2,8 @@
 
 cycle           one closed walk for all tokens, which start spread along it (the paper's choice)
 cycles          a closed walk of its own for each token
+stretches       one closed walk cut into M stretches, one a token; after its stretch a token steps to where others
+                have just been, so that in log2(M) steps it has news of all (for tokens that share an account)
 metropolis      P_ij = 1/max(d_i+1, d_j+1), P_ii the rest: uniform in the long run
 uniform         any neighbour alike
 least-visited   the neighbour (or self) that this token has visited least, ties at random
@@ -14,11 +16,11 @@ import numpy as np
 
 from amble.arrays import Array, while_loop
 from amble.chance import TIE, draw
-from amble.cycle import closed_walk
+from amble.cycle import closed_walk, shortest
 from amble.errors import AmbleError, unknown
 from amble.network import Network
 
-NAMES = ("cycle", "cycles", "metropolis", "uniform", "least-visited")
+NAMES = ("cycle", "cycles", "stretches", "metropolis", "uniform", "least-visited")
 
 
 class Matrix(NamedTuple):
@@ -124,14 +126,16 @@ def make(walk: Any, network: Network, tokens: int, seed: int) -> Walk:
         return chain_of(N, *matrix(walk, network), spread_starts(N, tokens, rng))
     if walk not in NAMES:
         raise unknown("walk", walk, NAMES)
-    if walk in ("cycle", "cycles"):
+    if walk in ("cycle", "cycles", "stretches"):
         rows = [closed_walk(network, rng) for _ in range(tokens if walk == "cycles" else 1)]
+        if walk == "stretches":
+            rows = stretches(network, rows[0], tokens)
         lengths = np.array([len(row) for row in rows], np.int32)
         order = np.zeros((len(rows), lengths.max()), np.int32)
         for k, row in enumerate(rows):
             order[k, : len(row)] = row
         which = np.arange(tokens) % len(rows)
-        first = (np.arange(tokens) * lengths[which] // tokens) % lengths[which]
+        first = np.zeros(tokens, int) if walk == "stretches" else np.arange(tokens) * lengths[which] // tokens
         return Cycles(order, lengths, which.astype(np.int32), first.astype(np.int32))
     first = spread_starts(N, tokens, rng)
     i = np.repeat(np.arange(N), network.degrees)
@@ -143,10 +147,37 @@ def make(walk: Any, network: Network, tokens: int, seed: int) -> Walk:
         order = np.lexsort((target, source))
         starts = np.concatenate([[0], np.cumsum(d + 1)])
         return LeastVisited(starts.astype(np.int32), target[order].astype(np.int32), first)
-    move = 1 / np.maximum(d[i] + 1, d[network.neighbours] + 1)
-    stay = 1 - np.bincount(i, move, minlength=N)
+    move, stay = network.metropolis()
     source, target = np.concatenate([i, np.arange(N)]), np.concatenate([network.neighbours, np.arange(N)])
     return chain_of(N, source, target, np.concatenate([move, stay]), first)
+
+
+def stretches(network: Network, order: Any, tokens: int) -> list[list[int]]:
+    """Token m's closed walk: its stretch, then the last agents of the stretches of tokens m+1, m+3, m+7, ..., and home.
+
+    Token m+1 has just left the end of its stretch with all that it gathered there; one step later it has been at the
+    end of stretch m+2, so its news of both lies where token m goes next, and so on: what is known doubles at each step.
+    Tokens do not keep step, so the steps go on until they are as many as the hops by which tokens drift apart, about
+    the root of the stretch's length.
+    """
+    parts = [part.tolist() for part in np.array_split(order, min(tokens, len(order)))]
+    rows = []
+    for m in range(tokens):
+        walk = list(parts[m % len(parts)])
+        steps, at = 0, m
+        doublings = (len(parts) - 1).bit_length()
+        while doublings and (steps < doublings or steps < np.sqrt(len(parts[0]))):
+            at = (at + 2 ** (steps % doublings)) % len(parts)
+            walk += path(network, walk[-1], parts[at][-1])
+            steps += 1
+        home = path(network, walk[-1], walk[0])
+        rows.append(walk + home[:-1] if home else walk[: max(1, len(walk) - 1)])
+    return rows
+
+
+def path(network: Network, start: int, goal: int) -> list[int]:
+    """The agents after `start` on a shortest path to `goal`; none if they are the same."""
+    return shortest(network, start, goal) if start != goal else []
 
 
 def spread_starts(agents: int, tokens: int, rng: np.random.Generator) -> Any:

@@ -4,45 +4,89 @@ A token method is a frozen dataclass of settings with `label`, `work` (the objec
 
     agent(f, start)                     what an agent remembers at first; its field x is the local model
     slot(start)                         what it remembers about a token
-    token(start, agents)                what travels
+    token(start, agents, m)             what travels, for token m
     visit(f, agent, slot, token)        -> (agent, slot, token), array arithmetic and the objective's functions only
     estimate(token)                     the model the token stands for
     message_numbers(p)                  how many numbers a message must hold
 
-or, for most, only `agent` and `gift(f, agent, z) -> (agent, v, w)` with methods/gifts.py around it, or only
-`local(f, x, s) -> x` with methods/copies.py around it.
-A round method has `agent`, `say(agent)`, `round(f, agent, heard)`, `round_units(agents)` and `message_numbers`.
+or, for most, only `agent`, `weigh` and `gift(f, agent, z) -> (agent, v, w)`, with methods/gifts.py around it for one
+token and methods/boards.py for more, or only `local(f, x, s) -> x` with methods/copies.py around it.
+A round method has `agent`, `say(agent)`, `round(f, agent, heard, degree)` and `hears`, what an agent hears of the rest:
+
+    mixed   the sum over its neighbours and itself with the network's Metropolis weights
+    sum     the plain sum over its neighbours, of which there are `degree`
+    mean    the mean over all agents, from a server
 """
 
 import warnings
 from dataclasses import asdict, fields
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from amble.errors import AmbleError, unknown
+from amble.errors import AmbleError, is_number, unknown
 from amble.methods.apibcd import APIBCD
+from amble.methods.boards import BoardRules
+from amble.methods.central import Central
 from amble.methods.copies import CopyRules
+from amble.methods.dadmm import DADMM
+from amble.methods.dgd import DGD
+from amble.methods.extra import EXTRA
+from amble.methods.fedavg import FedAvg
 from amble.methods.gapibcd import GAPIBCD
 from amble.methods.gifts import GiftRules
 from amble.methods.ibcd import IBCD
+from amble.methods.pwadmm import PWADMM
+from amble.methods.relay import Relay
 from amble.methods.syncwalks import SyncWalks
+from amble.methods.wadmm import WADMM
 from amble.methods.wpg import WPG
 
-METHODS: dict[str, type[Any]] = {kind.label: kind for kind in (IBCD, APIBCD, GAPIBCD, WPG, SyncWalks)}
+METHODS: dict[str, type[Any]] = {
+    kind.label: kind
+    for kind in (
+        IBCD, APIBCD, GAPIBCD, WPG, WADMM, PWADMM, Relay,  # walks
+        DGD, EXTRA, DADMM,  # gossip
+        Central, SyncWalks, FedAvg,  # a server
+    )
+}  # fmt: skip
 
-__all__ = ["APIBCD", "GAPIBCD", "IBCD", "METHODS", "WPG", "SyncWalks", "check", "is_round", "make", "rules", "settings"]
+__all__ = ["METHODS", "check", "first_state", "is_round", "make", "message_numbers", "round_units", "rules", "settings"]
 
 
 def rules(method: Any) -> Any:
     """What the engines call: the method itself, or the bookkeeping around its gift or local step."""
     if hasattr(method, "gift"):
-        return GiftRules(method)
+        return GiftRules(method) if method.tokens == 1 else BoardRules(method)
     return CopyRules(method) if hasattr(method, "local") else method
 
 
 def is_round(method: Any) -> bool:
     return hasattr(method, "round")
+
+
+def message_numbers(method: Any, p: int) -> int:
+    """How many numbers one message holds."""
+    return p if is_round(method) else int(rules(method).message_numbers(p))
+
+
+def round_units(method: Any, network: Any) -> int:
+    """Messages in a round: two a link, or two an agent with a server (for each of M tokens, where there are M)."""
+    if method.hears == "mean":
+        return int(2 * network.agents * getattr(method, "tokens", 1))
+    return 2 * len(network.edges)
+
+
+def first_state(method: Any, p: int) -> dict[str, Any]:
+    """What one agent, slot and token look like at first, for a loss of which nothing is known."""
+    start, rule = np.zeros(p), rules(method)
+    agent = rule.agent(SimpleNamespace(curvature=0.0), start)
+    return {
+        "agents": agent,
+        "slots": () if is_round(method) else rule.slot(start),
+        "tokens": () if is_round(method) else rule.token(start, 1, 0),
+    }
 
 
 def settings(method: Any) -> dict[str, Any]:
@@ -52,6 +96,7 @@ def settings(method: Any) -> dict[str, Any]:
 
 def make(name: str, given: dict[str, Any]) -> Any:
     """A method by its name ("API-BCD", "apibcd") and settings, checked."""
+    name = str(name)
     plain = {label.lower().replace("-", ""): kind for label, kind in METHODS.items()}
     kind = plain.get(name.lower().replace("-", "").replace("_", ""))
     if kind is None:
@@ -69,21 +114,26 @@ def check(method: Any, problem: Any = None) -> Any:
         raise AmbleError(f"{method!r} was given as a method; give one with its settings, such as amble.IBCD(tau=1).")
     for field in fields(method):
         value = getattr(method, field.name)
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        number = is_number(value)
         if field.name in method.positive and not (number and 0 < value < np.inf):
             raise AmbleError(f"{method.label}: {field.name}={value!r} was given; it must be a number above zero.")
         if field.name == "rho" and value is not None and not (number and 0 <= value < np.inf):
             raise AmbleError(f"{method.label}: rho={value!r} was given; it must be zero or more, or left out for L.")
-        if field.name == "tokens" and not (isinstance(value, int | np.integer) and value >= 1):
+        if field.name == "tokens" and not (number and isinstance(value, int | np.integer) and value >= 1):
             raise AmbleError(f"{method.label}: tokens={value!r} was given; it must be a whole number, one or more.")
         allowed = getattr(method, "choices", {}).get(field.name)
         if allowed is not None and value not in allowed:
             raise unknown(f"{field.name} of {method.label}", str(value), allowed)
     if problem is None:
         return method
+    if hasattr(method, "for_problem"):
+        method = method.for_problem(problem)
     for kind in method.work:
         if problem.own is not None and not all(hasattr(f, kind) for f in problem.own):
             raise AmbleError(f"{method.label} calls {kind}, and your objectives have none; give them a method {kind}.")
+    for name in getattr(method, "needs", ()):
+        if problem.own is not None and not all(hasattr(f, name) for f in problem.own):
+            raise AmbleError(f"{method.label} needs the {name} of your objectives; give them one, or give rho.")
     if not is_round(method) and method.tokens > problem.agents:
         words = f"{method.label}: {method.tokens} tokens for {problem.agents} agents: some will always wait."
         warnings.warn(words, stacklevel=3)

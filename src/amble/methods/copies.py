@@ -19,8 +19,8 @@ where the increment follows the token rule:
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from amble.arrays import Array
-from amble.methods.gifts import Token, estimate, fixed_token
+from amble.arrays import Array, namespace
+from amble.methods.gifts import Token
 
 TOKEN_RULES = ("published", "scaled", "tracked")
 
@@ -41,14 +41,6 @@ class CopyRules:
 
     method: Any
 
-    @property
-    def tokens(self) -> int:
-        return int(self.method.tokens)
-
-    @property
-    def work(self) -> dict[str, int]:
-        return dict(self.method.work)
-
     def message_numbers(self, p: int) -> int:
         return p  # N is part of the settings and need not travel
 
@@ -58,22 +50,22 @@ class CopyRules:
     def slot(self, start: Array) -> Slot:
         return Slot(copy=start, given=start)
 
-    def token(self, start: Array, agents: int) -> Token:
-        return fixed_token(start, agents)
+    def token(self, start: Array, agents: int, m: Any) -> Token:  # noqa: ARG002 - all tokens start alike
+        return Token(start, namespace(start).asarray(float(agents)))
 
     def visit(self, f: Any, agent: Agent, slot: Slot, token: Token) -> tuple[Agent, Slot, Token]:
-        z = estimate(token)
+        z = self.estimate(token)
         s = agent.s + (z - slot.copy)
         x = self.method.local(f, agent.x, s)
         if self.method.token_rule == "published":
             increment = x - agent.x
         elif self.method.token_rule == "scaled":
-            increment = self.tokens * (x - agent.x)
+            increment = self.method.tokens * (x - agent.x)
         else:
             increment = x - slot.given
         token = token._replace(total=token.total + increment)
-        z_new = estimate(token)
+        z_new = self.estimate(token)
         return Agent(x, s + (z_new - z)), Slot(copy=z_new, given=x), token
 
     def estimate(self, token: Token) -> Array:
-        return estimate(token)
+        return token.total / token.weight

@@ -29,6 +29,10 @@ class GAPIBCD:
     positive: ClassVar[tuple[str, ...]] = ("tau",)
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"token_rule": TOKEN_RULES}
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("smoothness",) if self.rho is None else ()
+
     def local(self, f: Any, x: Array, s: Array) -> Array:
         M, tau = self.tokens, self.tau
         rho = f.smoothness if self.rho is None else self.rho

@@ -1,19 +1,27 @@
 """Token bookkeeping, written once: a token is an account of gifts, and every agent remembers what it gave.
 
 A gift method says only what an agent gives at estimate z:  gift(f, agent, z) -> (agent, v, w).
-The token holds (total, weight); the agent's slot for this token holds its last gift (v, w) to it:
+A token holds (total, weight); the agent's slot for it holds its last gift (v, w) to it:
 
     z = total / weight
     total += v - slot.v;  weight += w - slot.w;  slot = (v, w)
 
-With the paper's normalisation the weight is N from the start and gifts weigh nothing: z = total / N. So
-z' = z + (v - slot.v) / N, which is eq. 8 when the gift is x'. A self-normalising token starts empty.
+How gifts weigh is the method's `weigh`:
+
+    agents   the paper's normalisation: the weight is N from the start and gifts weigh nothing, z = total / N, so that
+             z' = z + (v - slot.v) / N, which is eq. 8 when the gift is x'
+    scalar   each gift brings its weight, and the token starts empty: no agent needs to know N
+    full     the weight is a symmetric matrix, and z solves  weight z = total
+
+Several tokens share one account, in M parts: see methods/boards.py.
 """
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from amble.arrays import Array, namespace
+
+SINGULAR = 1e-12  # of the mean diagonal: added to the weight, and taken out of the solution again
 
 
 class Token(NamedTuple):
@@ -26,49 +34,57 @@ class Slot(NamedTuple):
     w: Array
 
 
-def fixed_token(start: Array, agents: int) -> Token:
-    """A token at z = 0 with the paper's normalisation, z = total / N."""
-    return Token(start, namespace(start).asarray(float(agents)))
+def nothing(method: Any, start: Array) -> Slot:
+    """A gift of nothing."""
+    xp, p = namespace(start), start.shape[-1]
+    return Slot(start, xp.zeros((p, p)) if method.weigh == "full" else xp.asarray(0.0))
 
 
-def estimate(token: Token) -> Array:
-    return token.total / token.weight
+def opening(method: Any, start: Array, agents: Any, tokens: int) -> Token:
+    """What one of `tokens` accounts holds before the first gift."""
+    v, w = nothing(method, start)
+    return Token(v, namespace(start).asarray(agents / tokens) if method.weigh == "agents" else w)
 
 
-def exchange(token: Token, slot: Slot, v: Array, w: Array) -> tuple[Slot, Token]:
-    """Take back the last gift, give the new one."""
-    return Slot(v, w), Token(token.total + (v - slot.v), token.weight + (w - slot.w))
+def estimate(method: Any, total: Array, weight: Array) -> Array:
+    """z: the model that an account stands for; zero while it is empty."""
+    xp = namespace(total)
+    if method.weigh != "full":
+        return total / xp.where(weight == 0, 1.0, weight)
+    p = total.shape[-1]
+    # an account with few rows inside has a singular weight; one step of refinement takes the added part out again
+    little = SINGULAR * xp.trace(weight) / p
+    inverse = xp.linalg.inv(weight + xp.where(little > 0, little, 1.0) * xp.eye(p))
+    z = inverse @ total
+    return z + inverse @ (total - weight @ z)
+
+
+def message_numbers(method: Any, p: int) -> int:
+    """What a message must hold: the total, and the weight unless it is N, which is part of the settings."""
+    return p + {"agents": 0, "scalar": 1, "full": p * (p + 1) // 2}[method.weigh]
 
 
 @dataclass(frozen=True)
 class GiftRules:
-    """What the engines ask of a method (see methods/__init__), for a method that is a gift."""
+    """What the engines ask of a method (see methods/__init__), for a method that is a gift, with one token."""
 
     method: Any
 
-    @property
-    def tokens(self) -> int:
-        return int(self.method.tokens)
-
-    @property
-    def work(self) -> dict[str, int]:
-        return dict(self.method.work)
-
     def message_numbers(self, p: int) -> int:
-        return p  # N is part of the settings and need not travel
+        return message_numbers(self.method, p)
 
     def agent(self, f: Any, start: Array) -> Any:
         return self.method.agent(f, start)
 
     def slot(self, start: Array) -> Slot:
-        return Slot(start, namespace(start).asarray(0.0))
+        return nothing(self.method, start)
 
-    def token(self, start: Array, agents: int) -> Token:
-        return fixed_token(start, agents)
+    def token(self, start: Array, agents: int, m: Any) -> Token:  # noqa: ARG002 - there is but one
+        return opening(self.method, start, agents, 1)
 
     def visit(self, f: Any, agent: Any, slot: Slot, token: Token) -> tuple[Any, Slot, Token]:
-        agent, v, w = self.method.gift(f, agent, estimate(token))
-        return (agent, *exchange(token, slot, v, w))
+        agent, v, w = self.method.gift(f, agent, self.estimate(token))
+        return agent, Slot(v, w), Token(token.total + (v - slot.v), token.weight + (w - slot.w))
 
     def estimate(self, token: Token) -> Array:
-        return estimate(token)
+        return estimate(self.method, token.total, token.weight)

@@ -18,7 +18,7 @@ class IBCD:
         z'   = z + (x_i' - x_i) / N                   (eq. 8)
 
     where
-        z    travels; it stays the mean of all x_i
+        z    travels; with one token it stays the mean of all x_i
         tau  is the penalty: larger brings x_i nearer to z, and the limit nearer to the optimum
     """
 
@@ -27,6 +27,7 @@ class IBCD:
 
     label: ClassVar[str] = "I-BCD"
     work: ClassVar[dict[str, int]] = {"prox": 1}
+    weigh: ClassVar[str] = "agents"
     positive: ClassVar[tuple[str, ...]] = ("tau",)
 
     def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike

@@ -25,14 +25,8 @@ class SyncWalks:
 
     label: ClassVar[str] = "SyncWalks"
     work: ClassVar[dict[str, int]] = {"prox": 1}
+    hears: ClassVar[str] = "mean"
     positive: ClassVar[tuple[str, ...]] = ("tau",)
-
-    def message_numbers(self, p: int) -> int:
-        return p
-
-    def round_units(self, agents: int) -> int:
-        """Each of M tokens goes to each of N agents and hears back."""
-        return 2 * agents * self.tokens
 
     def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
         return Agent(x=start)
@@ -40,6 +34,5 @@ class SyncWalks:
     def say(self, agent: Agent) -> Array:
         return agent.x
 
-    def round(self, f: Any, agent: Agent, heard: Array) -> Agent:
-        """`heard` is the mean of what all agents said: z."""
+    def round(self, f: Any, agent: Agent, heard: Array, degree: Array) -> Agent:  # noqa: ARG002
         return Agent(f.prox(heard, self.tau * self.tokens, agent.x))

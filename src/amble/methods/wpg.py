@@ -26,6 +26,7 @@ class WPG:
 
     label: ClassVar[str] = "WPG"
     work: ClassVar[dict[str, int]] = {"grad": 1}
+    weigh: ClassVar[str] = "agents"
     positive: ClassVar[tuple[str, ...]] = ("alpha",)
 
     def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike

@@ -6,7 +6,8 @@
     hessian(w)                     the Hessian of f at w
     curvature                      the mean curvature: trace of the Hessian (or an upper bound of it) over p
     smoothness                     L: the gradient is L-Lipschitz
-    flops(kind)                    operations of one "grad" or "prox", for the fixed cost model
+    share                          the agent's part in the sum: 1, or N d_i / D where rows are weighed
+    flops(kind)                    operations of one "grad", "prox" or "hessian", for the fixed cost model
 
 and is a NamedTuple of arrays, so that agents are stacked by stacking arrays and the same code runs on NumPy and JAX.
 An objective of your own needs `grad` or `prox`, whichever the method calls, and `value` for the curves."""

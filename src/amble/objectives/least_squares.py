@@ -15,6 +15,7 @@ class LeastSquares(NamedTuple):
     c: Array  # share y'y/2d
     values: Array  # eigenvalues of A
     vectors: Array  # eigenvectors of A, in columns
+    share: Array  # the agent's part in the sum
 
     @staticmethod
     def build(X: Any, y: Any, rows: Any, ridge: Any) -> "LeastSquares":
@@ -23,7 +24,8 @@ class LeastSquares(NamedTuple):
         A = np.swapaxes(weighted, -1, -2) @ X + ridge[..., None] * np.eye(X.shape[-1])
         b = (np.swapaxes(weighted, -1, -2) @ y[..., None])[..., 0]
         values, vectors = np.linalg.eigh(A)
-        return LeastSquares(A, b, 0.5 * np.sum(rows * y * y, axis=-1), np.maximum(values, 0.0), vectors)
+        c, share = 0.5 * np.sum(rows * y * y, axis=-1), np.sum(rows, axis=-1)
+        return LeastSquares(A, b, c, np.maximum(values, 0.0), vectors, share)
 
     def value(self, w: Array) -> Array:
         return 0.5 * w @ (self.A @ w) - self.b @ w + self.c
@@ -39,6 +41,10 @@ class LeastSquares(NamedTuple):
         return self.vectors @ (((self.b + weight * center) @ self.vectors) / (self.values + weight))
 
     @property
+    def quadratic(self) -> bool:
+        return True
+
+    @property
     def curvature(self) -> Array:
         return namespace(self.values).mean(self.values, axis=-1)
 
@@ -48,5 +54,5 @@ class LeastSquares(NamedTuple):
 
     def flops(self, kind: str) -> Array:
         p = self.b.shape[-1]
-        each = 2.0 * p * p if kind == "grad" else 4.0 * p * p + 4.0 * p
+        each = {"grad": 2.0 * p * p, "hessian": 1.0 * p * p, "prox": 4.0 * p * p + 4.0 * p}[kind]
         return each + 0.0 * self.c

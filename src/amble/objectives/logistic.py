@@ -58,6 +58,10 @@ class Logistic(NamedTuple):
         return trace / self.ridge.shape[-1]
 
     @property
+    def share(self) -> Array:
+        return namespace(self.rows).sum(self.rows, axis=-1)
+
+    @property
     def smoothness(self) -> Array:
         return self.L
 
@@ -66,6 +70,8 @@ class Logistic(NamedTuple):
         d = (self.rows > 0).sum(axis=-1)
         if kind == "grad":
             return 4.0 * d * p
+        if kind == "hessian":
+            return 2.0 * d * p * p
         return NEWTON_STEPS_TYPICAL * (2.0 * d * p * p + 6.0 * d * p + p**3 / 3)
 
 

@@ -97,6 +97,10 @@ class Softmax(NamedTuple):
         return trace / self.ridge.shape[-1]
 
     @property
+    def share(self) -> Array:
+        return namespace(self.rows).sum(self.rows, axis=-1)
+
+    @property
     def smoothness(self) -> Array:
         return self.L
 
@@ -105,5 +109,7 @@ class Softmax(NamedTuple):
         d = (self.rows > 0).sum(axis=-1)
         if kind == "grad":
             return 4.0 * d * q
+        if kind == "hessian":
+            return 2.0 * d * q * q
         system = 2.0 * d * q * q / self.Y.shape[-1] + q**3 / 3 if q <= newton.DIRECT_UP_TO else 40.0 * d * q
         return NEWTON_STEPS_TYPICAL * (system + 6.0 * d * q)

@@ -3,7 +3,7 @@
 An engine has
 
     start()                                   the state before the first hop
-    advance(state, schedule, begin, end)      the state after hops begin .. end-1
+    advance(state, schedule, begin, end)      the state after hops begin .. end-1; the one given is used up
     read(state)                               (model, local): the mean of the tokens' estimates, the mean of all x_i
 
 and a state is a State of NamedTuples of arrays, stacked by agent, by (agent, token) and by token.
@@ -16,8 +16,10 @@ import numpy as np
 
 from amble.arrays import tree_map
 from amble.errors import AmbleError, unknown
+from amble.network import Network
 from amble.problem import Problem
 
+BEYOND = 1e50  # no model is that large and comes back
 ENGINES = ("auto", "compiled", "plain")
 
 
@@ -26,14 +28,20 @@ class State(NamedTuple):
     slots: Any  # () for a round method
     tokens: Any  # () for a round method
     x_sum: Any  # sum_i x_i, kept up to date so that reading it costs nothing at any N
+    lost: Any  # the first hop after which x_sum was beyond all bounds, or -1
 
     def on_numpy(self) -> "State":
         """A copy in NumPy arrays, alike from both engines and from disk."""
         agents, slots, tokens = (tree_map(np.array, part) if part != () else () for part in self[:3])
-        return State(agents, slots, tokens, np.array(self.x_sum))
+        return State(agents, slots, tokens, np.array(self.x_sum), np.array(self.lost))
 
 
-def make(engine: str, method: Any, problem: Problem) -> Any:
+def first_lost(xp: Any, lost: Any, x_sum: Any, k: Any) -> Any:
+    """The hop of divergence: k if the models are beyond all bounds (or no numbers) from hop k on."""
+    return xp.where((lost < 0) & ~(xp.sum(xp.abs(x_sum)) < BEYOND), k, lost)
+
+
+def make(engine: str, method: Any, problem: Problem, network: Network) -> Any:
     """The engine by name; "auto" compiles unless the objectives are the user's own."""
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
@@ -42,7 +50,7 @@ def make(engine: str, method: Any, problem: Problem) -> Any:
     if engine == "plain" or problem.own is not None:
         from amble.replay.plain import Plain
 
-        return Plain(method, problem)
+        return Plain(method, problem, network)
     from amble.replay.compiled import Compiled
 
-    return Compiled(method, problem)
+    return Compiled(method, problem, network)

@@ -1,7 +1,7 @@
 """The compiled engine: the whole replay as one JAX loop, one compilation for any number of hops and any settings."""
 
 from dataclasses import fields, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,26 +9,30 @@ import numpy as np
 from amble.arrays import Tree
 from amble.errors import need
 from amble.methods import is_round, rules
+from amble.network import Network
 from amble.problem import Problem
-from amble.replay import State
+from amble.replay import State, first_lost
 from amble.schedule import Schedule
 
 BLOCK = 1 << 16  # hops handed to the device at a time
+DENSE_UP_TO = 512  # agents whose mixing weights are held as a matrix
 
 
 class Compiled:
-    def __init__(self, method: Any, problem: Problem) -> None:
+    def __init__(self, method: Any, problem: Problem, network: Network) -> None:
         self.jax = need("jax", "sim")
         self.rounds = is_round(method)
         self.agents = problem.agents
         self.dimension = problem.dimension
-        # numbers are arguments of the compiled loop, so another tau compiles nothing anew
-        numbers = [f.name for f in fields(method) if isinstance(getattr(method, f.name), float)]
-        self.settings = {name: getattr(method, name) for name in numbers}
+        # numbers are arguments of the compiled loop, so another tau compiles nothing anew; counts shape the loop
+        kinds = {f.name: getattr(method, f.name) for f in fields(method) if f.name not in ("tokens", "local_steps")}
+        numbers = [name for name, value in kinds.items() if isinstance(value, int | float | np.number)]
+        self.settings = {name: float(kinds[name]) for name in numbers}
         self.shape = replace(method, **dict.fromkeys(numbers, 0.0))
         with self.jax.enable_x64(True):
             self.objectives = self.jax.device_put(problem.stacked)
-        self._block: tuple[int, Any, Any] = (-1, None, None)
+            self.links = self.jax.device_put(_links(method, network)) if self.rounds else ()
+        self._block: tuple[Any, int, Any, Any] = (None, -1, None, None)  # of which schedule, which block, its columns
 
     def start(self) -> State:
         with self.jax.enable_x64(True):
@@ -38,17 +42,15 @@ class Compiled:
     def advance(self, state: State, schedule: Schedule | None, begin: int, end: int) -> State:
         with self.jax.enable_x64(True):
             if self.rounds:
-                state = _rounds()(self.shape, self.settings, self.objectives, state, end - begin)
+                state = _rounds()(self.shape, self.settings, self.objectives, self.links, state, begin, end)
             while not self.rounds and begin < end:
                 assert schedule is not None
                 number, stop = begin // BLOCK, min(end, (begin // BLOCK + 1) * BLOCK)
-                if self._block[0] != number:
-                    self._block = (
-                        number,
-                        *(self._piece(column, number) for column in (schedule.agent, schedule.token)),
-                    )
-                _, agent, token = self._block
-                span = (begin - number * BLOCK, stop - number * BLOCK)
+                if self._block[0] is not schedule or self._block[1] != number:
+                    columns = (self._piece(column, number) for column in (schedule.agent, schedule.token))
+                    self._block = (schedule, number, *columns)
+                _, _, agent, token = self._block
+                span = (begin - number * BLOCK, stop - number * BLOCK, number * BLOCK)
                 state = _hops()(self.shape, self.settings, self.objectives, state, agent, token, *span)
                 begin = stop
             self.jax.block_until_ready(state.x_sum)
@@ -87,11 +89,11 @@ def _begin() -> Any:
         zero = jnp.zeros(dimension)
         each = jax.vmap(lambda f: rule.agent(f, zero))(objectives)
         if is_round(method):
-            return State(each, (), (), each.x.sum(axis=0))
-        M = rule.tokens
+            return State(each, (), (), each.x.sum(axis=0), jnp.asarray(-1))
+        M = method.tokens
         slots = jax.tree.map(lambda a: jnp.tile(a, (agents, M, *(1,) * jnp.ndim(a))), rule.slot(zero))
-        tokens = jax.tree.map(lambda a: jnp.tile(a, (M, *(1,) * jnp.ndim(a))), rule.token(zero, agents))
-        return State(each, slots, tokens, each.x.sum(axis=0))
+        tokens = jax.vmap(lambda m: rule.token(zero, agents, m))(jnp.arange(float(M)))
+        return State(each, slots, tokens, each.x.sum(axis=0), jnp.asarray(-1))
 
     return jax.jit(begin, static_argnums=(0, 1, 2))
 
@@ -99,6 +101,7 @@ def _begin() -> Any:
 @cache
 def _hops() -> Any:
     import jax
+    import jax.numpy as jnp
 
     def hops(
         method: Any,
@@ -109,6 +112,7 @@ def _hops() -> Any:
         token: Any,
         begin: Any,
         end: Any,
+        offset: Any,
     ) -> State:
         rule = rules(replace(method, **settings))
 
@@ -125,7 +129,8 @@ def _hops() -> Any:
                 _put(state.agents, i, new),
                 _put(state.slots, (i, m), new_slot),
                 _put(state.tokens, m, new_token),
-                state.x_sum + (new.x - mine.x),
+                x_sum := state.x_sum + (new.x - mine.x),
+                first_lost(jnp, state.lost, x_sum, k + offset),
             )
             return state, ahead(state, k + 1)
 
@@ -135,22 +140,52 @@ def _hops() -> Any:
     return jax.jit(hops, static_argnums=0, donate_argnums=3)
 
 
+def _links(method: Any, network: Network) -> dict[str, Any]:
+    """Who hears whom, with which weight: a matrix for few agents, where one product is quickest, else by link."""
+    across, own = network.metropolis()
+    if method.hears == "sum":
+        across, own = np.ones_like(across), np.zeros_like(own)
+    N, hearer = network.agents, np.repeat(np.arange(network.agents), network.degrees)
+    degree = network.degrees.astype(np.float64)
+    if method.hears == "mean":
+        return {"degree": degree}
+    if N <= DENSE_UP_TO:
+        W = np.diag(own)
+        W[hearer, network.neighbours] = across
+        return {"degree": degree, "W": W}
+    return {"degree": degree, "own": own, "across": across, "hearer": hearer, "speaker": network.neighbours}
+
+
 @cache
 def _rounds() -> Any:
     import jax
+    import jax.numpy as jnp
 
-    def rounds(method: Any, settings: dict[str, Any], objectives: Tree, state: State, count: Any) -> State:
+    def hear(links: dict[str, Any], said: Any) -> Any:
+        if "W" in links:
+            return links["W"] @ said
+        if "own" not in links:
+            return jnp.broadcast_to(said.mean(axis=0), said.shape)
+        rows = links["across"][:, None] * said[links["speaker"]]
+        return links["own"][:, None] * said + jax.ops.segment_sum(
+            rows, links["hearer"], said.shape[0], indices_are_sorted=True
+        )
+
+    def rounds(
+        method: Any, settings: dict[str, Any], objectives: Tree, links: Any, state: State, begin: Any, end: Any
+    ) -> State:
         rule = replace(method, **settings)
 
-        def one(_: Any, state: State) -> State:
-            heard = jax.vmap(rule.say)(state.agents).mean(axis=0)
-            agents = jax.vmap(partial(rule.round), in_axes=(0, 0, None))(objectives, state.agents, heard)
-            return State(agents, (), (), agents.x.sum(axis=0))
+        def one(k: Any, state: State) -> State:
+            heard = hear(links, jax.vmap(rule.say)(state.agents))
+            agents = jax.vmap(rule.round)(objectives, state.agents, heard, links["degree"])
+            x_sum = agents.x.sum(axis=0)
+            return State(agents, (), (), x_sum, first_lost(jnp, state.lost, x_sum, k))
 
-        after: State = jax.lax.fori_loop(0, count, one, state)
+        after: State = jax.lax.fori_loop(begin, end, one, state)
         return after
 
-    return jax.jit(rounds, static_argnums=0, donate_argnums=3)
+    return jax.jit(rounds, static_argnums=0, donate_argnums=4)
 
 
 @cache

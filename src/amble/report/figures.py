@@ -1,14 +1,17 @@
 """Figures like the paper's: the metric against virtual time and against communication."""
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from amble.errors import AmbleError, need
+from amble.run import write_whole
 
 # Okabe and Ito's colours, told apart by colour-blind readers too
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
+STYLES = ("-", "--", "-.")  # when the colours begin again
 READINGS_APART = 0.01  # relative difference of the two readings of the model from which both are drawn
 
 
@@ -18,74 +21,87 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def save(figure: Any, path: Path) -> Path:
-    """Write the figure in the format of the path's ending; nothing is left behind if that fails."""
-    known = figure.canvas.get_supported_filetypes()
+    """Write the figure in the format of the path's ending, whole or not at all."""
     ending = path.suffix.lstrip(".").lower()
-    if ending not in known:
+    if ending not in figure.canvas.get_supported_filetypes():
         raise AmbleError(f"{path.name!r} was given for a figure; end it in .png, .svg or .pdf.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".part")
-    figure.savefig(partial, format=ending)
-    partial.replace(path)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=ending)
+    write_whole({path: drawn.getvalue()})
     return path
 
 
+def shown_column(comparison: Any) -> tuple[str, str]:
+    """What the figure shows, and its words: the test metric, or the distance where there are no test rows."""
+    if comparison.task == "classification" and np.isfinite(comparison.best_metric):
+        return "metric", "test accuracy"
+    if np.isfinite(comparison.best_metric):
+        return "metric", "test NMSE"
+    known = np.isfinite(comparison.runs[0].history["distance"]).any()
+    return ("distance", "distance to the optimum, |w - w*| / |w*|") if known else ("objective", "sum of all losses")
+
+
 def comparison_figure(comparison: Any, path: Path) -> Path:
-    regression = comparison.task != "classification"
-    figure = new_figure(10.5, 4.6)
+    column, words = shown_column(comparison)
+    figure = new_figure(10.5, 4.9)
     left, right = figure.subplots(1, 2, sharey=True)
     panels = ((left, "time_s", "virtual time (s)"), (right, "comm_units", "communication (units)"))
-    floor = {column: min(first_cost(run, column) for run in comparison.runs) for _, column, _ in panels}
     for k, run in enumerate(comparison.runs):
-        colour = COLOURS[k % len(COLOURS)]
-        finite = np.isfinite(run.history["metric"]) & (run.history["hop"] > 0)
-        metric, local = run.history["metric"][finite], run.history["metric_local"][finite]
-        apart = bool(np.any(np.abs(metric - local)[len(metric) // 2 :] > READINGS_APART * np.abs(local[-1])))
-        for panel, column, _ in panels:
-            x = np.maximum(run.history[column][finite], floor[column])
-            panel.plot(x, metric, color=colour, label=run.label, linewidth=1.6)
-            if apart:
-                panel.plot(x, local, color=colour, linestyle=":", label=f"{run.label}, mean of x", linewidth=1.6)
-    for panel, _, words in panels:
-        panel.axhline(comparison.best_metric, color="0.4", linewidth=0.9, linestyle="--", label="centralised optimum")
-        panel.set_xlabel(words)
+        colour, style = COLOURS[k % len(COLOURS)], STYLES[k // len(COLOURS) % len(STYLES)]
+        name = f"{run.label} (diverged)" if run.stopped == "diverged" else run.label
+        for panel, cost, _ in panels:
+            panel.plot(*curve(run, cost, column), color=colour, linestyle=style, label=name, linewidth=1.6)
+            if column != "objective" and readings_differ(run, column):
+                x, y = curve(run, cost, f"{column}_local")
+                panel.plot(x, y, color=colour, linestyle=":", label=f"{run.label}, mean of x", linewidth=1.6)
+    for panel, _, cost_words in panels:
+        if column == "metric":
+            panel.axhline(comparison.best_metric, color="0.4", lw=0.9, ls="--", label="centralised optimum")
+        panel.set_xlabel(cost_words)
         panel.set_xscale("log")
         panel.grid(alpha=0.25, linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)
-        if regression:
-            panel.set_yscale("log")
-    left.set_ylabel("test NMSE" if regression else "test accuracy")
-    if regression:
-        plain_ticks(left, comparison)
+    left.set_ylabel(words)
+    if words != "test accuracy":
+        left.set_yscale("log")
+        readable_log_axis(left, comparison, column)
     about = comparison.runs[0]
+    walks = " / ".join(dict.fromkeys(run.walk_name for run in comparison.runs if hasattr(run.schedule, "token")))
     figure.suptitle(
-        f"{about.problem['name']}, {about.network.agents} agents, {about.network.name}, walk: {walk_name(about)}"
+        f"{about.problem['name']}, {about.network.agents} agents, {about.network.name}, walk: {walks or 'none'}"
     )
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     return save(figure, path)
 
 
-def first_cost(run: Any, column: str) -> float:
-    """The cost when the first link has been crossed: where a logarithmic axis may begin."""
-    paid = run.history[column][run.history["comm_units"] > 0]
-    return float(paid[0]) if len(paid) else 1.0
+def curve(run: Any, cost: str, column: str) -> tuple[Any, Any]:
+    """One line of the figure: what can be drawn on logarithmic axes, from the first cost above zero on."""
+    x, y = run.history[cost], run.history[column]
+    drawn = (x > 0) & np.isfinite(y) & (np.abs(y) < 1e6)
+    return x[drawn], y[drawn]
 
 
-def plain_ticks(panel: Any, comparison: Any) -> None:
-    """Numbers a person reads on a logarithmic axis that spans less than two decades; a diverged run leaves the axis."""
+def readings_differ(run: Any, column: str) -> bool:
+    """Whether the tokens' mean and the mean of x are far enough apart, late in the run, to draw both."""
+    one, other = run.history[column], run.history[f"{column}_local"]
+    late = slice(len(one) // 2, None)
+    gap = np.abs(one - other)[late] > READINGS_APART * np.maximum(np.abs(one), np.abs(other))[late]
+    return bool(gap.any())
+
+
+def readable_log_axis(panel: Any, comparison: Any, column: str) -> None:
+    """Limits by what is drawn, and plain numbers where the axis spans less than two decades."""
     ticker = need("matplotlib.ticker", "sim")
-    shown = [run.history["metric"] for run in comparison.runs if run.stopped != "diverged"]
-    if not shown:
+    drawn = [curve(run, "time_s", column)[1] for run in comparison.runs]
+    values = np.concatenate([*drawn, [comparison.best_metric] if column == "metric" else []])
+    values = values[values > 0]
+    if not len(values):
         return
-    values = np.concatenate([*shown, [comparison.best_metric]])
-    low, high = np.nanmin(values), min(np.nanmax(values), 1e3)
+    low, high = values.min(), min(values.max(), 1e3)
     panel.set_ylim(low / 1.06, high * 1.06)
     if high / low < 100:
         panel.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
         panel.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
         panel.yaxis.set_minor_locator(ticker.NullLocator())
-
-
-def walk_name(run: Any) -> str:
-    return run.walk if isinstance(run.walk, str) else "matrix"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from amble.errors import need
+from amble.errors import AmbleError, need
 from amble.report.figures import COLOURS, new_figure, save
 from amble.rounds import Rounds
 
@@ -37,9 +37,10 @@ def network_picture(run: Any, path: Path) -> Path:
     if not isinstance(run.schedule, Rounds):
         for m in range(run.method.tokens):
             _draw_token(axes, points, run.schedule.agent[run.schedule.token == m][: STEPS_DRAWN + 1], m)
-    walk = run.walk if isinstance(run.walk, str) else "matrix"
-    axes.set_title(
-        f"{run.network.name}: {run.network.agents} agents, {len(run.network.edges)} links; {run.label}, {walk}"
+    axes.set_title(f"{run.network.name}: {run.network.agents} agents, {len(run.network.edges)} links", fontsize=10)
+    steps = f"arrows: each token's first {STEPS_DRAWN} steps" if hasattr(run.schedule, "token") else "rounds, no tokens"
+    axes.text(
+        0.5, -0.02, f"{run.label}, walk: {run.walk_name}; {steps}", transform=axes.transAxes, ha="center", fontsize=8
     )
     axes.margins(0.12)
     return save(figure, path)
@@ -54,7 +55,7 @@ def _draw_token(axes: Any, points: Any, agents: Any, m: int) -> None:
         centre = points.mean(axis=0)
         out = points[agents[0]] - centre
         spot = points[agents[0]] + 0.11 * out / (np.linalg.norm(out) or 1.0)
-        axes.text(*spot, f"$z_{{{m + 1}}}$", color=colour, fontsize=13, ha="center", va="center", zorder=5)
+        axes.text(*spot, f"$z_{{{m}}}$", color=colour, fontsize=13, ha="center", va="center", zorder=5)
 
 
 def timeline_picture(run: Any, path: Path, hops: int = 40) -> Path:
@@ -62,12 +63,15 @@ def timeline_picture(run: Any, path: Path, hops: int = 40) -> Path:
     if isinstance(run.schedule, Rounds):
         return _rounds_picture(run, path, max(1, hops // run.network.agents))
     shown = run.schedule.first(hops)
+    if shown.hops == 0:
+        raise AmbleError("this run has no hops, so there is no time line to draw.")
     active = np.unique(shown.agent)
     row = {int(agent): k for k, agent in enumerate(active)}
-    unit, word = (1e6, "us") if shown.time_s[-1] < 1e-3 else (1e3, "ms") if shown.time_s[-1] < 1 else (1.0, "s")
+    unit, word = (1e6, "µs") if shown.time_s[-1] < 1e-3 else (1e3, "ms") if shown.time_s[-1] < 1 else (1.0, "s")
     figure = new_figure(11, 1.4 + 0.32 * len(active))
     axes = figure.subplots()
     width = shown.time_s[-1] * unit
+    labelled = shown.hops <= min(80, 12 * len(active))
     for m in range(run.method.tokens):
         mine = np.flatnonzero(shown.token == m)
         colour = COLOURS[m % len(COLOURS)]
@@ -77,14 +81,18 @@ def timeline_picture(run: Any, path: Path, hops: int = 40) -> Path:
         axes.plot(
             np.stack([ends[:-1], begins[1:]]), np.stack([levels[:-1], levels[1:]]), color=colour, lw=0.7, alpha=0.6
         )
-        axes.hlines(levels, begins, ends, color=colour, lw=6, label=f"token {m + 1}")
-        if len(shown.time_s) <= 80:
+        axes.hlines(levels, begins, ends, color=colour, lw=6, label=f"token {m}")
+        if labelled:
             for k, x, y in zip(mine, ends, levels, strict=True):
-                words = f"{k + 1}: $\\hat{{z}}_{{{shown.agent[k]},{m + 1}}}$"
+                words = f"{k + 1}: $\\hat{{z}}_{{{shown.agent[k]},{m}}}$"
                 axes.text(x, y + 0.3, words, fontsize=6.5, color=colour, ha="center")
     axes.set_yticks(range(len(active)), [f"agent {i}" for i in active], fontsize=7)
     axes.set_ylim(-0.6, len(active) - 0.1)
-    axes.set_xlabel(f"virtual time ({word}); a label is the hop and the local copy it updates")
+    explained = "; a label is the hop, and the copy that it updates: of which agent, of which token" if labelled else ""
+    axes.set_xlabel(f"virtual time ({word}){explained}")
+    figure.suptitle(
+        f"{run.label} on {run.problem['name']}: its first {shown.hops} hops, walk: {run.walk_name}", fontsize=10
+    )
     axes.grid(axis="y", alpha=0.2)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=8, fontsize=8, frameon=False)
@@ -103,6 +111,9 @@ def _rounds_picture(run: Any, path: Path, rounds: int) -> Path:
         axes.hlines(np.arange(N), middle, middle + run.compute_s, color=COLOURS[0], lw=4)
         axes.axvline(end, color="0.6", lw=0.8, ls="--")
     axes.set_yticks(range(N), [f"agent {i}" for i in range(N)], fontsize=7)
+    axes.set_xlim(left=0)
+    axes.ticklabel_format(axis="x", style="sci", scilimits=(-2, 3))
     axes.set_xlabel("virtual time (s); a dashed line ends a round")
+    figure.suptitle(f"{run.label} on {run.problem['name']}: its first {len(ends)} rounds", fontsize=10)
     axes.spines[["top", "right", "left"]].set_visible(False)
     return save(figure, path)

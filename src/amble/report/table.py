@@ -11,18 +11,25 @@ BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 def in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:
     """A value in the largest unit that leaves at least 1 before the point."""
+    if value >= 1000 * units[0][0]:
+        return f"{value / units[0][0]:,.0f} {units[0][1]}"
     for size, name in units:
         if value >= size:
             return f"{value / size:.3g} {name}"
     return f"0 {units[-1][1]}"
 
 
+def known(value: float, form: str = ".4f") -> str:
+    return "-" if value != value else format(value, form)  # nan: no test rows, or no optimum
+
+
 def comparison_table(comparison: Any) -> Table:
     """Fits 80 columns: the settings go under the method's name."""
     word = "accuracy" if comparison.task == "classification" else "NMSE"
-    caption = f"Test {word} of the centralised optimum: {comparison.best_metric:.4f}. Distance: |w - w*| / |w*|."
+    best = f"Test {word} of the centralised optimum: {known(comparison.best_metric)}. "
+    caption = f"{best if comparison.best_metric == comparison.best_metric else ''}Distance: |w - w*| / |w*|."
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), caption=caption, caption_justify="left")
-    table.add_column("method")
+    table.add_column("method", overflow="fold")
     for heading in ("hops", "virtual\ntime", "comm.\nunits", "bytes", f"test\n{word}", "... of\nmean x", "distance"):
         table.add_column(heading, justify="right", no_wrap=True)
     for run in comparison.runs:
@@ -35,8 +42,8 @@ def comparison_table(comparison: Any) -> Table:
             in_units(last["time_s"], SECONDS),
             f"{last['comm_units']:,}",
             in_units(last["bytes"], BYTES),
-            f"{last['metric']:.4f}",
-            f"{last['metric_local']:.4f}",
-            f"{last['distance']:.1e}",
+            known(last["metric"]),
+            known(last["metric_local"]),
+            known(last["distance"], ".1e"),
         )
     return table

@@ -1,0 +1,95 @@
+"""Several tokens for any gift method: one account in M parts.
+
+Each token has a ledger (total_m, weight_m). What an agent gives anew (its gift less its last one) goes into the
+visiting token's ledger only, so the sum of all ledgers is the sum of all gifts. Every agent keeps a board with the
+newest ledger it knows of each token, every token carries such a board, and when they meet each takes the other's newer
+entries (a ledger's version counts its token's visits):
+
+    board = newer of (agent's board, token's board), ledger by ledger
+    z     = estimate of the board's sum
+    ledger_m += gift - last gift;  version_m += 1
+
+So tokens help each other as far as news of their ledgers travels: fast where their ways cross (walks `cycles`,
+`stretches`), no faster than one token where they follow each other round one cycle. A message is M ledgers.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from amble.arrays import Array, namespace, tree_map
+from amble.methods.gifts import Slot, estimate, message_numbers, nothing, opening
+
+
+class Board(NamedTuple):
+    total: Array  # (M, p)
+    weight: Array  # (M,) or (M, p, p)
+    version: Array  # (M,)
+
+
+class Agent(NamedTuple):
+    own: Any  # what the method remembers
+    given: Slot  # the last gift, to whichever token
+    board: Board
+
+    @property
+    def x(self) -> Array:
+        return self.own.x
+
+
+class Slot0(NamedTuple):
+    """Nothing is remembered about a single token."""
+
+
+class Token(NamedTuple):
+    board: Board
+    m: Array  # which ledger is its own
+
+
+@dataclass(frozen=True)
+class BoardRules:
+    """What the engines ask of a method (see methods/__init__), for a gift method with M > 1 tokens."""
+
+    method: Any
+
+    def message_numbers(self, p: int) -> int:
+        return int(self.method.tokens) * (message_numbers(self.method, p) + 1)
+
+    def board(self, start: Array, agents: Any, version: float) -> Board:
+        xp, M = namespace(start), self.method.tokens
+        total, weight = opening(self.method, start, agents, M)
+        return Board(xp.stack([total] * M), xp.stack([weight] * M), xp.full(M, version))
+
+    def agent(self, f: Any, start: Array) -> Agent:
+        # an agent does not know N: its first board is older than any token's, and gives way to it
+        return Agent(self.method.agent(f, start), nothing(self.method, start), self.board(start, 0.0, -1.0))
+
+    def slot(self, start: Array) -> Slot0:  # noqa: ARG002
+        return Slot0()
+
+    def token(self, start: Array, agents: int, m: Any) -> Token:
+        return Token(self.board(start, agents, 0.0), namespace(start).asarray(m) * 1.0)
+
+    def visit(self, f: Any, agent: Agent, slot: Slot0, token: Token) -> tuple[Agent, Slot0, Token]:
+        xp, M = namespace(token.board.total), self.method.tokens
+        fresh = agent.board.version > token.board.version
+        board = tree_map(lambda a, b: xp.where(_over(fresh, a), a, b), agent.board, token.board)
+        own, v, w = self.method.gift(f, agent.own, self._estimate(board))
+        mine = (xp.arange(M) == token.m) * 1.0
+        board = Board(
+            board.total + _over(mine, board.total) * (v - agent.given.v),
+            board.weight + _over(mine, board.weight) * (w - agent.given.w),
+            board.version + mine,
+        )
+        return Agent(own, Slot(v, w), board), slot, token._replace(board=board)
+
+    def estimate(self, token: Token) -> Array:
+        return self._estimate(token.board)
+
+    def _estimate(self, board: Board) -> Array:
+        xp = namespace(board.total)
+        return estimate(self.method, xp.sum(board.total, axis=0), xp.sum(board.weight, axis=0))
+
+
+def _over(flags: Array, ledgers: Array) -> Array:
+    """One flag a ledger, shaped to multiply or choose among them."""
+    return flags.reshape(flags.shape + (1,) * (ledgers.ndim - 1))

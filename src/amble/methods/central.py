@@ -1,0 +1,35 @@
+"""Central: the paper's eq. 4-5, the penalty method with a server."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from amble.arrays import Array
+
+
+class Agent(NamedTuple):
+    x: Array
+
+
+@dataclass(frozen=True)
+class Central:
+    r"""Every round, all agents hear the server and the server hears all agents.
+
+    x_i' = argmin_x f_i(x) + tau/2 |x - z|^2,   i = 1..N      (eq. 4)
+    z'   = 1/N sum_i x_i'                                     (eq. 5)
+    """
+
+    tau: float = 1.0
+
+    label: ClassVar[str] = "Central"
+    work: ClassVar[dict[str, int]] = {"prox": 1}
+    hears: ClassVar[str] = "mean"
+    positive: ClassVar[tuple[str, ...]] = ("tau",)
+
+    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+        return Agent(x=start)
+
+    def say(self, agent: Agent) -> Array:
+        return agent.x
+
+    def round(self, f: Any, agent: Agent, heard: Array, degree: Array) -> Agent:  # noqa: ARG002
+        return Agent(f.prox(heard, self.tau, agent.x))

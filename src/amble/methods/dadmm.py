@@ -1,0 +1,48 @@
+"""D-ADMM: decentralised ADMM over the links of a network."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from amble.arrays import Array, namespace
+
+ALONE = 1e-9  # of the curvature: the weight of the prox of an agent without neighbours, whose answer is its own minimum
+
+
+class Agent(NamedTuple):
+    x: Array
+    a: Array  # the dual
+
+
+@dataclass(frozen=True)
+class DADMM:
+    r"""Each agent agrees with its neighbours through a dual.
+
+        x_i' = argmin_x f_i(x) + rho d_i |x|^2 - x.[rho (d_i x_i + sum_j x_j) - a_i]
+             = argmin_x f_i(x) + rho d_i |x - c|^2,   c = (x_i + mean_j x_j - a_i/(rho d_i)) / 2
+        a_i' = a_i + rho (d_i x_i' - sum_j x_j')
+
+    where
+        j    runs over the d_i neighbours of i
+        rho  is the penalty: it sets the speed, not the limit
+    What is said in a round serves the dual's step, which waited for it, and then the next x.
+    """
+
+    rho: float = 0.1
+
+    label: ClassVar[str] = "D-ADMM"
+    work: ClassVar[dict[str, int]] = {"prox": 1}
+    hears: ClassVar[str] = "sum"
+    positive: ClassVar[tuple[str, ...]] = ("rho",)
+
+    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+        return Agent(x=start, a=start)
+
+    def say(self, agent: Agent) -> Array:
+        return agent.x
+
+    def round(self, f: Any, agent: Agent, heard: Array, degree: Array) -> Agent:
+        xp, x, rho = namespace(heard), agent.x, self.rho
+        a = agent.a + rho * (degree * x - heard)
+        d = xp.maximum(degree, 1.0)
+        c = xp.where(degree > 0, (x + heard / d - a / (rho * d)) / 2, x)
+        return Agent(f.prox(c, xp.where(degree > 0, 2 * rho * d, ALONE * f.curvature), x), a)

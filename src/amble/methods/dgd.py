@@ -1,0 +1,38 @@
+"""DGD: decentralised gradient descent, the oldest of the gossip methods."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from amble.arrays import Array
+
+
+class Agent(NamedTuple):
+    x: Array
+
+
+@dataclass(frozen=True)
+class DGD:
+    r"""Mix with the neighbours, step down one's own slope.
+
+        x_i' = sum_j W_ij x_j - alpha grad f_i(x_i)
+
+    where
+        W      are the network's Metropolis weights
+        alpha  is the step: a constant one stops at a distance from the optimum that shrinks with it
+    """
+
+    alpha: float = 0.1
+
+    label: ClassVar[str] = "DGD"
+    work: ClassVar[dict[str, int]] = {"grad": 1}
+    hears: ClassVar[str] = "mixed"
+    positive: ClassVar[tuple[str, ...]] = ("alpha",)
+
+    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+        return Agent(x=start)
+
+    def say(self, agent: Agent) -> Array:
+        return agent.x
+
+    def round(self, f: Any, agent: Agent, heard: Array, degree: Array) -> Agent:  # noqa: ARG002
+        return Agent(heard - self.alpha * f.grad(agent.x))

@@ -1,0 +1,44 @@
+"""EXTRA: the exact first-order gossip method."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from amble.arrays import Array
+
+
+class Agent(NamedTuple):
+    x: Array
+    half: Array  # (I + W)/2 x, of the round before
+    g: Array  # grad f_i, of the round before
+
+
+@dataclass(frozen=True)
+class EXTRA:
+    r"""DGD with a correction that takes its error away.
+
+        x^1     = W x^0 - alpha grad f(x^0)
+        x^{k+2} = (I + W) x^{k+1} - (I + W)/2 x^k - alpha [grad f(x^{k+1}) - grad f(x^k)]
+
+    where
+        W      are the network's Metropolis weights
+        alpha  is the step: it sets the speed, not the limit
+    From x^0 = 0 the second line with zeros for round -1 gives the first.
+    """
+
+    alpha: float = 0.1
+
+    label: ClassVar[str] = "EXTRA"
+    work: ClassVar[dict[str, int]] = {"grad": 1}
+    hears: ClassVar[str] = "mixed"
+    positive: ClassVar[tuple[str, ...]] = ("alpha",)
+
+    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+        return Agent(x=start, half=start, g=start)
+
+    def say(self, agent: Agent) -> Array:
+        return agent.x
+
+    def round(self, f: Any, agent: Agent, heard: Array, degree: Array) -> Agent:  # noqa: ARG002
+        g = f.grad(agent.x)
+        both = agent.x + heard
+        return Agent(both - agent.half - self.alpha * (g - agent.g), both / 2, g)

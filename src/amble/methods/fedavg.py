@@ -1,0 +1,47 @@
+"""FedAvg: federated averaging, with a server and full participation."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from amble.arrays import Array, namespace
+
+
+class Agent(NamedTuple):
+    x: Array
+    share: Array
+
+
+@dataclass(frozen=True)
+class FedAvg:
+    r"""A few gradient steps at every agent, then the mean.
+
+        x_i' = E steps  x <- x - alpha grad f_i(x) / share_i  from z
+        z'   = 1/N sum_i share_i x_i'
+
+    where
+        share_i  is agent i's part in the sum: 1, or N d_i / D for weights="rows", which is FedAvg's mean by rows
+        E        is local_steps; for E > 1 and unlike agents the limit is not the optimum
+    """
+
+    alpha: float = 0.1
+    local_steps: int = 5
+
+    label: ClassVar[str] = "FedAvg"
+    hears: ClassVar[str] = "mean"
+    positive: ClassVar[tuple[str, ...]] = ("alpha", "local_steps")
+
+    @property
+    def work(self) -> dict[str, int]:
+        return {"grad": self.local_steps}
+
+    def agent(self, f: Any, start: Array) -> Agent:
+        return Agent(x=start, share=namespace(start).asarray(getattr(f, "share", 1.0)) * 1.0)
+
+    def say(self, agent: Agent) -> Array:
+        return agent.share * agent.x
+
+    def round(self, f: Any, agent: Agent, heard: Array, degree: Array) -> Agent:  # noqa: ARG002
+        x = heard
+        for _ in range(self.local_steps):
+            x = x - self.alpha * f.grad(x) / agent.share
+        return Agent(x, agent.share)

@@ -1,0 +1,127 @@
+"""Relay: gifts that carry their own weight, so that nothing is tuned and no agent knows N."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+from amble.arrays import Array, namespace, norm
+
+FULL_UP_TO = 128  # unknowns: a full message is then at most 8,384 numbers, 67 kB
+BALANCE, STRETCH = 3.0, 1.5  # residual balancing: beyond this ratio of the residuals, beta by this factor
+BETA_RANGE = 1e3  # beta stays within this factor of the curvature, either way
+FROZEN = 1e-9  # relative residual below which beta stays: what is left of the residuals is rounding
+GUARD = 0.01  # of the curvature: the full form's Levenberg term while the token moves
+GROWTH = 10.0  # the guard grows by this factor when the token moves further than at the last visit, else shrinks by it
+GUARD_MAX = 1e3
+
+
+class Dual(NamedTuple):
+    x: Array
+    y: Array
+    beta: Array
+    z: Array  # at the last visit
+    visits: Array
+
+
+class Seen(NamedTuple):
+    x: Array  # z at the last visit
+    moved: Array  # how far it had come since the visit before
+    guard: Array
+    visits: Array
+
+
+class Last(NamedTuple):
+    x: Array
+
+
+@dataclass(frozen=True)
+class Relay:
+    r"""The token is a sum of gifts (v, w), and its estimate z = total / weight; three forms of gift.
+
+    full: the token that solves as it walks, an incremental Newton method
+        v = H z - grad f_i(z),  w = H,   H = Hessian of f_i at z (+ m I, for a loss that is not quadratic)
+        For least squares z is the exact minimiser of the losses of all agents visited: the optimum after one lap.
+
+    scalar: a prox with a dual, and a penalty beta that balances itself
+        x' = argmin_x f_i(x) + beta/2 |x - (z + y/beta)|^2
+        y' = y + beta (z - x')                        (not while the token is empty)
+        v  = beta' x' - y',  w = beta'
+        Fixed point: every x_i = z and sum_i y_i = 0, so sum_i grad f_i(z) = 0.
+
+    gradient: for a loss with neither Hessian nor prox
+        v = L z - grad f_i(z),  w = L,   L = smoothness of f_i
+
+    where
+        form  auto takes full up to 128 unknowns (a message of 67 kB), then scalar; gradient where nothing else goes
+        beta  starts at the mean curvature of f_i; r = |x' - z|, s = |z - z_last|: beta 1.5 times up if r > 3 s, down if
+              s > 3 r, within 1e-3 .. 1e3 of the curvature, and frozen once both are below 1e-9 |z|
+        m     guard * curvature * min(1, |z - z_last| / |z|); the guard starts at 0.01, grows tenfold at a visit
+              that finds the token moving faster than at the last, and shrinks tenfold (to 0.01) at one that does not
+    """
+
+    tokens: int = 1
+    form: str = "auto"
+
+    label: ClassVar[str] = "Relay"
+    positive: ClassVar[tuple[str, ...]] = ()
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"form": ("auto", "full", "scalar", "gradient")}
+
+    def for_problem(self, problem: Any) -> "Relay":
+        """The form chosen, where it was left open."""
+        if self.form != "auto":
+            return self
+
+        def knows(name: str) -> bool:
+            return all(hasattr(f, name) for f in problem.own or ())
+
+        if problem.dimension <= FULL_UP_TO and knows("hessian") and knows("grad"):
+            return replace(self, form="full")
+        return replace(self, form="scalar" if knows("prox") and knows("curvature") else "gradient")
+
+    @property
+    def weigh(self) -> str:
+        return "full" if self.form == "full" else "scalar"
+
+    @property
+    def work(self) -> dict[str, int]:
+        return {"full": {"grad": 1, "hessian": 1}, "scalar": {"prox": 1}}.get(self.form, {"grad": 1})
+
+    def agent(self, f: Any, start: Array) -> Any:
+        none = namespace(start).asarray(0.0)
+        if self.form == "scalar":
+            return Dual(x=start, y=start, beta=f.curvature + none, z=start, visits=none)
+        return Seen(start, none, none + GUARD, none) if self.form == "full" else Last(start)
+
+    def gift(self, f: Any, agent: Any, z: Array) -> tuple[Any, Array, Array]:
+        if self.form == "full":
+            return full(f, agent, z)
+        if self.form == "scalar":
+            return scalar(f, agent, z)
+        return Last(z), f.smoothness * z - f.grad(z), f.smoothness + 0.0 * z[0]
+
+
+def full(f: Any, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
+    xp = namespace(z)
+    if getattr(f, "quadratic", False):  # H z - grad f(z) is then the same at every z; at zero it has no rounding
+        return agent._replace(x=z), -f.grad(0 * z), f.hessian(z)
+    first = agent.visits == 0
+    moved = norm(z - agent.x) / xp.maximum(norm(z), 1e-300)
+    wild = (agent.visits > 1) & (moved > agent.moved)
+    guard = xp.where(first, GUARD, xp.where(wild, agent.guard * GROWTH, agent.guard / GROWTH))
+    guard = xp.clip(guard, GUARD, GUARD_MAX)
+    m = guard * f.curvature * xp.where(first, 1.0, xp.minimum(1.0, moved))
+    H = f.hessian(z) + m * xp.eye(z.shape[-1])
+    return Seen(z, moved, guard, agent.visits + 1), H @ z - f.grad(z), H
+
+
+def scalar(f: Any, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:
+    xp = namespace(z)
+    _, y, beta, z_last, visits = agent
+    x = f.prox(z + y / beta, beta, agent.x)
+    empty = (visits == 0) & (norm(z) == 0)
+    y = xp.where(empty, y, y + beta * (z - x))
+    r, s = norm(x - z), norm(z - z_last)
+    balanced = (visits > 0) & (xp.maximum(r, s) > FROZEN * norm(z))
+    beta = xp.where(balanced & (r > BALANCE * s), beta * STRETCH, beta)
+    beta = xp.where(balanced & (s > BALANCE * r), beta / STRETCH, beta)
+    beta = xp.clip(beta, f.curvature / BETA_RANGE, f.curvature * BETA_RANGE)
+    return Dual(x, y, beta, z, visits + 1), beta * x - y, beta
