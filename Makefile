@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench figures clean
 
 demo: $(VENV)/.sim
 	$(BIN)/amble compare --data diabetes --out demo
@@ -20,13 +20,21 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py
 
+# the pictures of README.md and docs/methods.md
+figures: $(VENV)/.sim
+	$(BIN)/amble compare --out demo && cp demo/compare.png docs/compare.png
+	$(BIN)/amble compare -m all --tune --hops 4000 --out demo/methods && cp demo/methods/compare.png docs/methods.png
+	$(BIN)/amble compare examples/token-rules.toml --out demo/rules && cp demo/rules/compare.png docs/token-rules.png
+
 $(VENV)/.sim: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	@echo "making the virtual environment $(VENV) and installing; this takes a minute"
+	@$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable '.[sim]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	@echo "making the virtual environment $(VENV) and installing; this takes a minute"
+	@$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/.sim
 

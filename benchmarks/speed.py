@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core, before anything starts threads
 
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import amble
-from amble import methods, replay, schedule, timing, walk
+from amble import replay, schedule, timing, walk
 from amble.network import Network
 from amble.problem import Problem
 
@@ -40,18 +41,17 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def measure(method: object, problem: Problem, network: Network, hops: int) -> dict[str, float]:
+def measure(method: Any, problem: Problem, network: Network, hops: int) -> dict[str, float]:
     """Seconds of schedule and replay, first call (compilation included) and best of three more."""
-    rules = methods.rules(method)
     clock = timing.make("paper")
-    parts = {"compute_s": timing.compute_seconds(clock, rules, problem), "message_bytes": 8 * P, "seed": 0}
-    steps = walk.make("cycle", network, rules.tokens, 0)
+    parts = {"compute_s": timing.compute_seconds(clock, method, problem), "message_bytes": 8 * P, "seed": 0}
+    steps = walk.make("cycle", network, method.tokens, 0)
     planned: list[schedule.Schedule] = []
 
     def plan() -> None:
-        planned.append(schedule.make(network, steps, clock, tokens=rules.tokens, hops=hops, **parts))
+        planned.append(schedule.make(network, steps, clock, tokens=method.tokens, hops=hops, **parts))
 
-    engine = replay.make("compiled", method, problem)
+    engine = replay.make("compiled", method, problem, network)
 
     def go() -> None:
         engine.advance(engine.start(), planned[-1], 0, hops)

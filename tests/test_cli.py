@@ -1,8 +1,10 @@
 """The command line as its users meet it: real processes, real files."""
 
 import re
+import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -132,3 +134,24 @@ def test_help_has_examples_and_loads_nothing_heavy(tmp_path):
 def test_version():
     done = run_amble("--version", cwd=ROOT)
     assert done.stdout == f"amble {amble.__version__}\n"
+
+
+def test_ctrl_c_keeps_what_there_is_and_says_so(tmp_path):
+    """Also in the first seconds, while modules load and loops compile, and also when it comes twice."""
+    command = [sys.executable, "-m", "amble", "compare", "-n", "4", "--hops", "50000000", "-m", "I-BCD", "-o", "x"]
+    child = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(6)
+        child.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=100)
+    finally:
+        child.kill()
+    assert child.returncode == 130, err
+    assert "what there is will be kept" in err
+    if "before the first run" not in out:
+        run = amble.load_run(tmp_path / "x" / "1-i-bcd")
+        assert run.stopped == "interrupted"
+        assert 0 < run.schedule.hops < 50_000_000
+        assert "stopped early" in out

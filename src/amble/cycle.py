@@ -22,7 +22,7 @@ def closed_walk(network: Network, rng: np.random.Generator) -> Any:
 
 def hamiltonian(network: Network, rng: np.random.Generator) -> Any:
     """A Hamiltonian cycle, or None if none was found: path by path, each from another start."""
-    if network.degrees.min() < 2:
+    if network.degrees.min() < 2 or lopsided(network):
         return None
     work = 0
     while work < ROTATION_WORK:
@@ -31,6 +31,20 @@ def hamiltonian(network: Network, rng: np.random.Generator) -> Any:
             return path
         work += spent
     return None
+
+
+def lopsided(network: Network) -> bool:
+    """Whether the agents are two unequal halves with links only across, as an odd grid's: then there is no cycle."""
+    side = np.full(network.agents, -1)
+    side[0] = 0
+    layer = np.array([0])
+    while len(layer):
+        near = np.concatenate([network.neighbours_of(i) for i in layer])
+        following = np.unique(near[side[near] < 0])
+        side[following] = 1 - side[layer[0]]
+        layer = following
+    across = side[np.repeat(np.arange(network.agents), network.degrees)] != side[network.neighbours]
+    return bool(across.all()) and 2 * int(side.sum()) != network.agents
 
 
 def posa(network: Network, rng: np.random.Generator) -> tuple[Any, int]:

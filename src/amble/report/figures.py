@@ -55,15 +55,16 @@ def comparison_figure(comparison: Any, path: Path) -> Path:
             if column != "objective" and readings_differ(run, column):
                 x, y = curve(run, cost, f"{column}_local")
                 panel.plot(x, y, color=colour, linestyle=":", label=f"{run.label}, mean of x", linewidth=1.6)
-    for panel, _, cost_words in panels:
+    for panel, cost, cost_words in panels:
         if column == "metric":
             panel.axhline(comparison.best_metric, color="0.4", lw=0.9, ls="--", label="centralised optimum")
         panel.set_xlabel(cost_words)
-        panel.set_xscale("log")
+        if any(len(curve(run, cost, column)[0]) for run in comparison.runs):
+            panel.set_xscale("log")
         panel.grid(alpha=0.25, linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)
     left.set_ylabel(words)
-    if words != "test accuracy":
+    if words != "test accuracy" and any(len(curve(run, "time_s", column)[0]) for run in comparison.runs):
         left.set_yscale("log")
         readable_log_axis(left, comparison, column)
     about = comparison.runs[0]

@@ -1,0 +1,100 @@
+"""What Relay reaches on real data, beside every rival at the best of a grid: hops, virtual time and bytes to 1e-4.
+
+AMBLE_DATA=folder python benchmarks/relay.py             # cpusmall, cadata, ijcnn1; several minutes
+python benchmarks/relay.py --data diabetes breast_cancer # embedded sets, no files needed
+"""
+
+import argparse
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import amble
+from amble.tuning import scale_of
+
+AGENTS = {"cpusmall": 20, "cadata": 50, "ijcnn1": 50}
+RIDGE = {"cpusmall": 0.0, "cadata": 0.0, "diabetes": 0.0}  # least squares as it is; 1e-4 for the rest
+RIVALS = (
+    amble.WPG(),
+    amble.WADMM(),
+    amble.PWADMM(),
+    amble.IBCD(),
+    amble.APIBCD(token_rule="tracked"),
+    amble.EXTRA(),
+    amble.DADMM(),
+)
+POWERS = np.linspace(-3, 1, 9)  # of ten, times the problem's own scale
+
+
+def cost_of(run: amble.Run, distance: float) -> dict[str, float] | None:
+    """What it took to come that near to the optimum, for good; None if it did not."""
+    far = np.flatnonzero(~(run.history["distance"] <= distance))
+    first = int(far[-1]) + 1 if len(far) else 0
+    if first >= len(run.history["hop"]):
+        return None
+    return {key: float(run.history[key][first]) for key in ("hop", "time_s", "bytes")}
+
+
+def go(method: Any, problem: amble.Problem, network: amble.Network, hops: int, **options: Any) -> amble.Run:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # settings of the grid that diverge
+        return amble.simulate(method, problem, network, hops=hops, progress=False, **options)
+
+
+def best_rival(method: Any, problem: amble.Problem, network: amble.Network, hops: int, distance: float) -> Any:
+    """The run of the grid that came near in the fewest hops, or None."""
+    name = method.positive[0]
+    runs = [
+        go(type(method)(**{**vars(method), name: scale_of(name, problem) * 10**power}), problem, network, hops)
+        for power in POWERS
+    ]
+    found = [run for run in runs if cost_of(run, distance)]
+    return min(found, key=lambda run: cost_of(run, distance)["hop"], default=None)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--data", nargs="+", default=list(AGENTS))
+    options.add_argument("--hops", type=int, default=6000, help="of each rival's run and of scalar Relay's")
+    options.add_argument("--distance", type=float, default=1e-4)
+    given = options.parse_args()
+    console = Console()
+    for data in given.data:
+        agents = AGENTS.get(data, 20)
+        problem = amble.split(amble.load(data), agents=agents, ridge=RIDGE.get(data, 1e-4))
+        network = amble.networks.random(agents, 0.7)
+        table = Table(title=f"{data}, {agents} agents: to a distance of {given.distance:g}")
+        for heading in ("method", "tokens", "setting", "hops", "hops / tokens", "virtual ms", "kB"):
+            table.add_column(heading, justify="right")
+
+        def row(run: Any, label: str, tokens: int, setting: str, table: Table = table) -> None:
+            cost = cost_of(run, given.distance) if run else None
+            numbers = ["not reached", "", "", ""]
+            if cost:
+                numbers = [f"{cost['hop']:,.0f}", f"{cost['hop'] / tokens:,.0f}"]
+                numbers += [f"{cost['time_s'] * 1e3:,.2f}", f"{cost['bytes'] / 1e3:,.1f}"]
+            table.add_row(label, str(tokens), setting, *numbers)
+
+        begun = time.monotonic()
+        for form in ("full", "scalar"):
+            for tokens in (1, 2, 5, 10):
+                hops = given.hops * (1 if form == "scalar" else 0) + 15 * agents * max(1, tokens // 2)
+                run = go(
+                    amble.Relay(tokens=tokens, form=form), problem, network, hops, every=1 if form == "full" else None
+                )
+                row(run, f"Relay, {form}", tokens, "none")
+        for method in RIVALS:
+            console.print(f"{data}: {method.label}, {time.monotonic() - begun:.0f} s so far", style="dim")
+            run = best_rival(method, problem, network, given.hops, given.distance)
+            name = method.positive[0]
+            setting = f"{name}={getattr(run.method, name):.3g}" if run else "any of 9"
+            row(run, method.label, getattr(method, "tokens", 1), setting)
+        console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,416 @@
+"""One contract for all methods, in all their forms: shapes, engines, seeds, names, answers, divergence, resuming."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import amble
+from amble import methods, networks, replay
+from amble.arrays import named_leaves, tree_map
+from amble.objectives import LeastSquares, Logistic
+from amble.replay import compiled
+
+N, P = 8, 4
+FORMS = {
+    "I-BCD": amble.IBCD(tau=1.0),
+    "I-BCD, 3 tokens": amble.IBCD(tau=1.0, tokens=3),
+    "API-BCD, published": amble.APIBCD(tau=0.3, tokens=3),
+    "API-BCD, scaled": amble.APIBCD(tau=0.3, tokens=3, token_rule="scaled"),
+    "API-BCD, tracked": amble.APIBCD(tau=0.3, tokens=3, token_rule="tracked"),
+    "gAPI-BCD, published": amble.GAPIBCD(tau=0.3, tokens=3),
+    "gAPI-BCD, scaled": amble.GAPIBCD(tau=0.3, tokens=3, token_rule="scaled"),
+    "gAPI-BCD, tracked": amble.GAPIBCD(tau=0.3, tokens=3, token_rule="tracked", rho=2.0),
+    "WPG": amble.WPG(alpha=0.3),
+    "WPG, 3 tokens": amble.WPG(alpha=0.3, tokens=3),
+    "WADMM, prox": amble.WADMM(beta=1.0),
+    "WADMM, prox, 3 tokens": amble.WADMM(beta=1.0, tokens=3),
+    "WADMM, gradient": amble.WADMM(beta=10.0, form="gradient"),
+    "PW-ADMM, copies": amble.PWADMM(beta=1.0, tokens=3),
+    "PW-ADMM, own": amble.PWADMM(beta=1.0, tokens=3, form="own"),
+    "PW-ADMM, own, 1 token": amble.PWADMM(beta=1.0, tokens=1, form="own"),
+    "Relay, full": amble.Relay(form="full"),
+    "Relay, scalar": amble.Relay(form="scalar"),
+    "Relay, gradient": amble.Relay(form="gradient"),
+    "Relay, full, 3 tokens": amble.Relay(tokens=3, form="full"),
+    "Relay, scalar, 3 tokens": amble.Relay(tokens=3, form="scalar"),
+    "Relay, gradient, 3 tokens": amble.Relay(tokens=3, form="gradient"),
+    "DGD": amble.DGD(alpha=0.1),
+    "EXTRA": amble.EXTRA(alpha=0.1),
+    "D-ADMM": amble.DADMM(rho=0.1),
+    "Central": amble.Central(tau=1.0),
+    "SyncWalks": amble.SyncWalks(tau=0.3, tokens=3),
+    "FedAvg, 1 step": amble.FedAvg(alpha=0.1, local_steps=1),
+    "FedAvg, 5 steps": amble.FedAvg(alpha=0.1, local_steps=5),
+}
+PENALTY = ("I-BCD", "API-BCD", "gAPI-BCD", "DGD", "Central", "SyncWalks")
+EXACT = {
+    name: method
+    for name, method in FORMS.items()
+    if method.label not in PENALTY and name not in ("FedAvg, 5 steps", "PW-ADMM, own")
+}
+NETWORK = networks.random(N, 0.6, seed=1)
+ENGINES = ("compiled", "plain")
+all_forms = pytest.mark.parametrize("name", FORMS)
+
+
+def make_problem(weights="agents"):
+    """Least squares, well conditioned, agents with optima of their own and 5 to 40 rows."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for d in (5, 7, 9, 12, 16, 21, 30, 40):
+        X = rng.normal(size=(d, P))
+        rows.append((X, X @ (1 + rng.normal(size=P)) + 0.1 * rng.normal(size=d)))
+    return amble.Problem.from_agents(rows, ridge=0.1, intercept=False, scale=False, weights=weights)
+
+
+PROBLEMS = {weights: make_problem(weights) for weights in ("agents", "rows")}
+PROBLEM = PROBLEMS["agents"]
+
+
+def limits(method, hops):
+    return {"rounds": -(-hops // N)} if methods.is_round(method) else {"hops": hops}
+
+
+def go(method, hops=90, problem=PROBLEM, **options):
+    options = {"seed": 3, "every": 7, "progress": False, **limits(method, hops), **options}
+    return amble.simulate(method, problem, NETWORK, **options)
+
+
+def leaves_of(state):
+    """Every array of a state by its name."""
+    parts = {part: getattr(state, part) for part in ("agents", "slots", "tokens")}
+    named = {key: leaf for part, tree in parts.items() for key, leaf in named_leaves(tree, part).items()}
+    return {**named, "x_sum": state.x_sum, "lost": state.lost}
+
+
+def assert_close(one, other, tolerance, name=""):
+    one, other = np.asarray(one), np.asarray(other)
+    assert one.shape == other.shape, name
+    assert np.abs(one - other).max(initial=0) <= tolerance * np.abs(other).max(initial=0), name
+
+
+def relative(one, other):
+    return np.linalg.norm(one - other) / np.linalg.norm(other)
+
+
+def test_every_method_is_under_contract():
+    """`METHODS` lists all methods, and each is below in every form that its settings allow."""
+    assert {method.label for method in FORMS.values()} == set(methods.METHODS)
+    for label, kind in methods.METHODS.items():
+        for setting, allowed in getattr(kind, "choices", {}).items():
+            used = {getattr(method, setting) for method in FORMS.values() if method.label == label}
+            assert used >= set(allowed) - {"auto"}, label
+
+
+def some_objective(kind):
+    rng = np.random.default_rng(0)
+    X, rows, ridge = rng.normal(size=(9, P)), np.full(9, 1 / 9), np.full(P, 0.1)
+    if kind == "least squares":
+        return LeastSquares.build(X, rng.normal(size=9), rows, ridge)
+    return Logistic.build(X, rng.integers(0, 2, 9), rows, ridge)
+
+
+def check_step(method, f, xp, array_type):
+    """Three visits or rounds: every array keeps its shape, its kind and float64."""
+    rule, zero = methods.rules(method), xp.zeros(P)
+    agent = rule.agent(f, zero)
+    if methods.is_round(method):
+        first = (agent,)
+        for k in range(3):
+            heard = rule.say(agent) + xp.full(P, 0.1 * k)
+            assert heard.shape == (P,)
+            agent = rule.round(f, agent, heard, xp.asarray(3.0))
+        last, model = (agent,), agent.x
+    else:
+        slot, token = rule.slot(zero), rule.token(zero, N, method.tokens - 1)
+        first = (agent, slot, token)
+        for _ in range(3):
+            agent, slot, token = rule.visit(f, agent, slot, token)
+        last, model = (agent, slot, token), rule.estimate(token)
+    assert agent.x.shape == model.shape == (P,)
+    assert model.dtype == np.float64
+    assert float(xp.sum(xp.abs(model))) > 0
+    for before, after in zip(first, last, strict=True):
+        assert type(before) is type(after)
+        held, holds = named_leaves(before, "held"), named_leaves(after, "held")
+        assert held.keys() == holds.keys()
+        for key in held:
+            assert np.shape(held[key]) == np.shape(holds[key]), key
+            assert held[key].dtype == holds[key].dtype == np.float64, key
+            assert isinstance(holds[key], array_type), key
+
+
+@pytest.mark.parametrize("kind", ["least squares", "logistic"])
+@all_forms
+def test_shapes_on_numpy(name, kind):
+    """`visit(f, agent, slot, token) -> (agent, slot, token)`, `round(f, agent, heard, degree)`: alike, on NumPy."""
+    check_step(FORMS[name], some_objective(kind), np, (np.ndarray, np.float64))
+
+
+@all_forms
+def test_shapes_on_jax(name):
+    """The same code with jax.numpy arrays; Relay's guard only where the loss is not quadratic."""
+    import jax
+
+    with jax.enable_x64(True):
+        kind = "logistic" if name.startswith("Relay, full") else "least squares"
+        f = tree_map(jax.numpy.asarray, some_objective(kind))
+        check_step(FORMS[name], f, jax.numpy, jax.Array)
+
+
+@all_forms
+def test_both_engines_have_the_same_numbers(name):
+    """Two engines, the same numbers: every record and every array of the state, to 1e-9."""
+    one, other = (go(FORMS[name], engine=engine) for engine in ENGINES)
+    assert np.array_equal(one.recorded, other.recorded)
+    assert len(one.recorded) >= 3
+    for k in range(len(one.recorded)):
+        assert_close(one.consensus[k], other.consensus[k], 1e-9)
+        assert_close(one.local[k], other.local[k], 1e-9)
+    mine, yours = leaves_of(one.state), leaves_of(other.state)
+    assert mine.keys() == yours.keys()
+    for key in mine:
+        assert mine[key].dtype == yours[key].dtype, key
+        assert_close(mine[key], yours[key], 1e-9, key)
+    assert_close(one.models.sum(axis=0), one.state.x_sum, 1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@all_forms
+def test_the_same_seed_gives_the_same_bits(name, engine):
+    """Randomness is a function of the seed: models, state, clock and costs, to the bit."""
+    one, other = (go(FORMS[name], 50, engine=engine) for _ in range(2))
+    assert np.array_equal(one.consensus, other.consensus)
+    assert np.array_equal(one.local, other.local)
+    assert all(np.array_equal(a, b) for a, b in zip(one.schedule, other.schedule, strict=True))
+    assert all(np.array_equal(one.history[key], other.history[key], equal_nan=True) for key in one.history)
+    mine, yours = leaves_of(one.state), leaves_of(other.state)
+    assert all(np.array_equal(mine[key], yours[key]) for key in mine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@all_forms
+def test_names_of_agents_do_not_matter(name, engine):
+    """Permuting the agents' names, schedule and network with them, changes the result by rounding only."""
+    method, hops = FORMS[name], 60
+    schedule = go(method, hops, engine="plain").schedule
+    names = np.random.default_rng(2).permutation(N)  # agent i is now called names[i]
+    back = np.argsort(names)
+    objectives = [PROBLEM.objective(i) for i in range(N)]
+    renamed = amble.Problem.from_objectives([objectives[i] for i in back], P)
+    network = networks.from_edges(N, names[NETWORK.edges])
+    other = schedule
+    if not methods.is_round(method):
+        other = schedule._replace(agent=names[schedule.agent].astype(schedule.agent.dtype))
+    states, models = [], []
+    for problem, over, along in ((PROBLEM, NETWORK, schedule), (renamed, network, other)):
+        machine = replay.make(engine, method, problem, over)
+        state = machine.advance(machine.start(), along, 0, along.hops)
+        models.append(machine.read(state))
+        states.append(leaves_of(state.on_numpy()))
+    assert np.abs(models[0][0]).max() > 0
+    for one, two in zip(*models, strict=True):
+        assert_close(two, one, 1e-10)
+    for key, leaf in states[0].items():
+        by_agent = key.startswith(("agents", "slots"))
+        assert_close(states[1][key][names] if by_agent else states[1][key], leaf, 1e-10, key)
+
+
+@pytest.mark.parametrize("weights", PROBLEMS)
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_methods_find_the_optimum(name, weights):
+    """`exact` methods to 1e-8: the minimiser of sum_i f_i, by a linear system of the agents' own A_i and b_i."""
+    problem, method = PROBLEMS[weights], EXACT[name]
+    best = np.linalg.solve(problem.stacked.A.sum(axis=0), problem.stacked.b.sum(axis=0))
+    own = np.linalg.solve(problem.stacked.A, problem.stacked.b[..., None])[..., 0]
+    assert relative(own, np.tile(best, (N, 1))) > 0.3  # the agents do differ
+    run = go(method, 8000 if weights == "rows" else 4000, problem, every=8000)
+    assert relative(run.model, best) < 1e-8
+    if method.label not in ("WPG", "FedAvg"):  # whose x_i are a gradient step from the model
+        assert relative(run.models, np.tile(best, (N, 1))) < 1e-8
+
+
+def penalty_limit(problem, pull, tokens):
+    """x_i with grad f_i(x_i) + pull (M x_i - mean x) = 0, stacked: one linear system of N p unknowns.
+
+    With M = 1 it is where I-BCD and eq. 4-5 end: grad f_i(x_i) + tau (x_i - z) = 0, z = mean x.
+    """
+    A, b = problem.stacked.A, problem.stacked.b
+    whole = np.zeros((N, P, N, P))
+    for i in range(N):
+        whole[i, :, i, :] += A[i] + pull * tokens * np.eye(P)
+        for j in range(N):
+            whole[i, :, j, :] -= pull / N * np.eye(P)
+    return np.linalg.solve(whole.reshape(N * P, N * P), b.reshape(-1)).reshape(N, P)
+
+
+def metropolis_matrix(network):
+    """W_ij = 1/max(d_i+1, d_j+1) on links, the rest on the diagonal."""
+    W = np.zeros((network.agents, network.agents))
+    for i, j in network.edges.tolist():
+        W[i, j] = W[j, i] = 1 / (1 + max(network.degrees[i], network.degrees[j]))
+    return W + np.diag(1 - W.sum(axis=1))
+
+
+def dgd_limit(problem, alpha):
+    """(I - W) x + alpha grad f(x) = 0, stacked."""
+    mixing = np.kron(np.eye(N) - metropolis_matrix(NETWORK), np.eye(P))
+    curved = np.zeros((N, P, N, P))
+    for i in range(N):
+        curved[i, :, i, :] = alpha * problem.stacked.A[i]
+    b = alpha * problem.stacked.b.reshape(-1)
+    return np.linalg.solve(mixing + curved.reshape(N * P, N * P), b).reshape(N, P)
+
+
+def fedavg_limit(problem, alpha, steps):
+    """x_i = S_i^E z + (I - S_i^E) A_i^-1 b_i with S_i = I - alpha A_i / share_i, and z = mean_i share_i x_i."""
+    A, b, share = problem.stacked.A, problem.stacked.b, problem.stacked.share
+    eye = np.eye(P)
+    S = [np.linalg.matrix_power(eye - alpha * A[i] / share[i], steps) for i in range(N)]
+    rest = [(eye - S[i]) @ np.linalg.solve(A[i], b[i]) for i in range(N)]
+    mean_S = np.mean([share[i] * S[i] for i in range(N)], axis=0)
+    z = np.linalg.solve(eye - mean_S, np.mean([share[i] * rest[i] for i in range(N)], axis=0))
+    return np.array([S[i] @ z + rest[i] for i in range(N)]), z
+
+
+def own_limit(method, problem):
+    """Where a penalty method ends: its x_i, and the model it stands for."""
+    if method.label == "DGD":
+        x = dgd_limit(problem, method.alpha)
+        return x, x.mean(axis=0)
+    if method.label == "FedAvg":
+        return fedavg_limit(problem, method.alpha, method.local_steps)
+    if getattr(method, "token_rule", "") == "published":
+        x = penalty_limit(problem, method.tau, method.tokens)
+        return x, x.mean(axis=0) / method.tokens
+    several = method.label in ("API-BCD", "gAPI-BCD", "SyncWalks")
+    x = penalty_limit(problem, method.tau * (method.tokens if several else 1), 1)
+    return x, x.mean(axis=0)
+
+
+@pytest.mark.parametrize("weights", PROBLEMS)
+@pytest.mark.parametrize("name", [*(name for name in FORMS if FORMS[name].label in PENALTY), "FedAvg, 5 steps"])
+def test_penalty_methods_end_at_their_own_fixed_point(name, weights):
+    """I-BCD, Central: penalty tau; scaled, tracked, SyncWalks: tau M; published: a hidden ridge; DGD, FedAvg: theirs.
+
+    Each is a linear system for least squares, solved here; it is not the optimum.
+    """
+    problem, method = PROBLEMS[weights], FORMS[name]
+    x, model = own_limit(method, problem)
+    assert relative(model, problem.optimum().w) > 1e-3
+    run = go(method, 4000, problem, every=8000)
+    assert relative(run.models, x) < 1e-8
+    assert relative(run.local[-1], x.mean(axis=0)) < 1e-8
+    assert relative(run.model, model) < 1e-8
+
+
+def alone(method):
+    return replace(method, tokens=1) if hasattr(method, "tokens") else method
+
+
+@pytest.mark.parametrize("method", dict.fromkeys(map(alone, FORMS.values())), ids=repr)
+def test_one_agent_with_one_token_is_the_centralised_answer(method):
+    """With N = M = 1 every method, exact or not, minimises f itself, and nothing crosses a link."""
+    f = PROBLEM.objective(6)
+    problem = amble.Problem.from_objectives([f], P)
+    hops = {"rounds" if methods.is_round(method) else "hops": 1500}
+    run = amble.simulate(method, problem, networks.ring(1), engine="plain", every=1500, progress=False, **hops)
+    best = np.linalg.solve(f.A, f.b)
+    assert relative(run.model, best) < 1e-8
+    if method.label != "WPG":
+        assert relative(run.models[0], best) < 1e-8
+    assert run.history["comm_units"][-1] == (0 if not methods.is_round(method) or method.hears != "mean" else 3000)
+
+
+DIVERGING = {
+    "WPG": (amble.WPG(alpha=50.0), "alpha"),
+    "WPG, 3 tokens": (amble.WPG(alpha=50.0, tokens=3), "alpha"),
+    "WADMM, gradient": (amble.WADMM(beta=0.1, form="gradient"), "beta"),
+    "PW-ADMM, own": (amble.PWADMM(beta=5.0, tokens=3, form="own"), "beta"),
+    "gAPI-BCD": (amble.GAPIBCD(tau=0.01, tokens=3, rho=0.1), "tau"),
+    "DGD": (amble.DGD(alpha=50.0), "alpha"),
+    "EXTRA": (amble.EXTRA(alpha=50.0), "alpha"),
+    "FedAvg": (amble.FedAvg(alpha=50.0, local_steps=5), "alpha or local_steps"),
+}
+
+
+def first_hop_beyond(method, schedule):
+    """The first hop (round) after which |sum_i x_i|_1 exceeds 1e50 or is no number: one hop at a time, summed anew."""
+    machine = replay.make("plain", method, PROBLEM, NETWORK)
+    state = machine.start()
+    for k in range(schedule.hops):
+        state = machine.advance(state, schedule, k, k + 1)
+        if not np.abs(state.agents.x.sum(axis=0)).sum() <= 1e50:
+            return k + 1
+    raise AssertionError("it did not diverge")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", DIVERGING)
+def test_divergence_is_found_within_a_lap_and_names_the_setting(name, engine):
+    """Non-finite values are detected within a lap and reported as divergence with the setting to change."""
+    method, setting = DIVERGING[name]
+    with pytest.warns(UserWarning, match=f"diverged.*try another {setting}, or tune=True") as caught:
+        run = go(method, 3000, engine=engine, every=None)
+    assert run.stopped == "diverged"
+    assert np.isfinite(run.consensus[:-1]).all()
+    named = int(re.search(r"from (?:hop|round) (\d+) on", str(caught[0].message))[1])
+    lap = 1 if methods.is_round(method) else N
+    assert abs(named - first_hop_beyond(method, run.schedule)) <= lap
+    assert run.schedule.hops >= named
+
+
+def test_divergence_in_a_later_block_of_the_compiled_engine_names_the_right_hop(monkeypatch):
+    monkeypatch.setattr(compiled, "BLOCK", 16)
+    method = DIVERGING["WPG"][0]
+    with pytest.warns(UserWarning, match="WPG.*diverged") as caught:
+        run = go(method, 3000)
+    named = int(re.search(r"from hop (\d+) on", str(caught[0].message))[1])
+    assert named > 32
+    assert abs(named - first_hop_beyond(method, run.schedule)) <= N
+
+
+@all_forms
+def test_a_saved_and_resumed_run_equals_an_unbroken_one(name, tmp_path):
+    """Stopped within a lap, saved, loaded and gone on with: every record, cost and array of the state, to the bit."""
+    method = FORMS[name]
+    whole, begun = (go(method, hops) for hops in (90, 37))
+    begun.save(tmp_path / "run")
+    loaded = amble.load_run(tmp_path / "run")
+    assert loaded.method == begun.method == method
+    held, kept = leaves_of(begun.state), leaves_of(loaded.state)
+    assert held.keys() == kept.keys()
+    assert all(np.array_equal(held[key], kept[key]) and held[key].dtype == kept[key].dtype for key in held)
+    run = amble.resume(loaded, PROBLEM, progress=False, **limits(method, 90))
+    assert np.array_equal(run.recorded, whole.recorded)
+    assert np.array_equal(run.consensus, whole.consensus)
+    assert np.array_equal(run.local, whole.local)
+    assert all(np.array_equal(run.history[key], whole.history[key], equal_nan=True) for key in whole.history)
+    mine, yours = leaves_of(run.state), leaves_of(whole.state)
+    assert mine.keys() == yours.keys()
+    assert all(np.array_equal(mine[key], yours[key]) for key in mine)
+
+
+def test_a_state_is_alike_from_both_engines_and_from_disk(tmp_path):
+    """State.on_numpy: "a copy in NumPy arrays, alike from both engines and from disk", tuples without fields too."""
+    method = FORMS["Relay, scalar, 3 tokens"]
+    runs = [go(method, 20, engine=engine) for engine in ENGINES]
+    runs[0].save(tmp_path / "run")
+    runs.append(amble.load_run(tmp_path / "run"))
+    first = methods.first_state(method, P)
+    for run in runs:
+        assert all(type(getattr(run.state, part)) is type(first[part]) for part in first)
+
+
+def test_an_engine_replays_the_schedule_it_is_given():
+    """advance(state, schedule, begin, end) is the state after those hops of that schedule, whatever came before."""
+    schedule = go(FORMS["WPG"], 40).schedule
+    other = schedule._replace(agent=schedule.agent[::-1].copy())
+    for engine in ENGINES:
+        machine, fresh = (replay.make(engine, FORMS["WPG"], PROBLEM, NETWORK) for _ in range(2))
+        machine.advance(machine.start(), schedule, 0, 40)
+        again = machine.advance(machine.start(), other, 0, 40).on_numpy()
+        expected = fresh.advance(fresh.start(), other, 0, 40).on_numpy()
+        assert np.array_equal(again.agents.x, expected.agents.x), engine

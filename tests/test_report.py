@@ -1,0 +1,136 @@
+"""Figures, pictures, tables and the progress bar: what they show is what the run holds."""
+
+import io
+import warnings
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import amble
+from amble import progress
+from amble.report import figures, pictures
+
+PROBLEM = amble.split(amble.load("diabetes"), agents=6)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Every figure, caught before it is written."""
+    caught = []
+    monkeypatch.setattr(figures, "save", lambda figure, path: caught.append(figure) or path)
+    monkeypatch.setattr(pictures, "save", lambda figure, path: caught.append(figure) or path)
+    return caught
+
+
+def lines_of(axes):
+    return {line.get_label(): line.get_xydata() for line in axes.get_lines()}
+
+
+def test_the_figure_draws_both_readings_against_both_costs(drawn):
+    runs = amble.compare([amble.APIBCD(tokens=3), amble.WPG(alpha=0.2)], PROBLEM, hops=300)
+    runs.plot("x.png")
+    for axes, cost in zip(drawn[0].axes, ("time_s", "comm_units"), strict=True):
+        lines = lines_of(axes)
+        for label, column in ((runs[0].label, "metric"), (f"{runs[0].label}, mean of x", "metric_local")):
+            history = runs[0].history
+            paid = history[cost] > 0
+            assert np.array_equal(lines[label], np.column_stack([history[cost], history[column]])[paid])
+        assert f"{runs[1].label}, mean of x" not in lines  # one token: the two readings are one
+
+
+def test_without_test_rows_the_figure_shows_the_distance(drawn):
+    problem = amble.Problem.from_arrays(
+        *np.split(np.random.default_rng(0).normal(size=(40, 4)), [3], axis=1)[:1], np.arange(40.0), agents=4
+    )
+    runs = amble.compare([amble.WPG(alpha=0.1)], problem, hops=100)
+    runs.plot("x.png")
+    assert "distance" in drawn[0].axes[0].get_ylabel()
+    line = lines_of(drawn[0].axes[0])[runs[0].label]
+    assert np.array_equal(line[:, 1], runs[0].history["distance"][runs[0].history["time_s"] > 0])
+    text = io.StringIO()
+    Console(file=text, width=80).print(runs.table())
+    assert "nan" not in text.getvalue()
+
+
+def test_a_diverged_run_is_drawn_as_far_as_it_can_be_and_named(drawn):
+    with pytest.warns(UserWarning, match="diverged"):
+        runs = amble.compare([amble.WPG(alpha=1e4), amble.IBCD()], PROBLEM, hops=2000)
+    runs.plot("x.png")
+    lines = lines_of(drawn[0].axes[0])
+    assert f"{runs[0].label} (diverged)" in lines
+    assert all(np.isfinite(points).all() for points in lines.values())
+
+
+def test_the_time_line_has_a_bar_for_every_visit_in_its_tokens_colour(drawn):
+    run = amble.simulate(amble.APIBCD(tokens=2), PROBLEM, hops=30)
+    run.plot_timeline("x.png", hops=30)
+    axes = drawn[0].axes[0]
+    active = np.unique(run.schedule.agent)
+    for m, bars in enumerate(axes.collections):
+        mine = run.schedule.token == m
+        ends = [segment[1] for segment in bars.get_segments()]
+        assert np.allclose([x for x, _ in ends], run.schedule.time_s[mine] * 1e6)
+        assert [active[int(y)] for _, y in ends] == run.schedule.agent[mine].tolist()
+
+
+def test_a_bar_with_speed_and_time_left_appears_after_two_seconds_and_not_before(monkeypatch):
+    clock, screen = [0.0], io.StringIO()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=screen, force_terminal=True, width=120))
+    with progress.Meter("I-BCD", total=1000) as meter:
+        clock[0] = 1.9
+        meter.update(100)
+        assert meter.bar is None
+        clock[0] = 4.0
+        meter.update(200)
+        assert meter.bar is not None
+        meter.bar.refresh()
+    assert "50 hops/s" in screen.getvalue()
+    assert "200/1000" in screen.getvalue()
+
+
+def test_compare_passes_warnings_on_and_refuses_an_empty_list():
+    with pytest.warns(UserWarning, match="9 tokens for 6 agents"):
+        amble.compare([amble.APIBCD(tokens=9)], PROBLEM, hops=20)
+    with pytest.raises(amble.AmbleError, match="give a list of them"):
+        amble.compare([], PROBLEM)
+
+
+def test_what_is_printed_of_an_object_is_one_line():
+    run = amble.simulate(amble.IBCD(), PROBLEM, hops=20)
+    for thing in (run, PROBLEM, run.network, amble.Comparison((run,))):
+        assert len(repr(thing)) < 200
+        assert "\n" not in repr(thing)
+
+
+def test_a_loss_without_an_optimum_still_gives_a_run():
+    """Separable classes and no ridge: the methods run, and the distance to what does not exist is nan."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    problem = amble.Problem.from_arrays(X, X[:, 0] > 0, task="classification", agents=4, ridge=0.0)
+    with pytest.warns(UserWarning, match="separable"):
+        run = amble.simulate(amble.WPG(), problem, hops=50)
+    assert np.isnan(run.history["distance"]).all()
+    assert np.isfinite(run.history["objective"]).all()
+
+
+def test_another_problem_of_your_own_is_not_resumed():
+    class Parabola:
+        def __init__(self, at):
+            self.at = at
+
+        def value(self, w):
+            return 0.5 * np.sum((w - self.at) ** 2)
+
+        def grad(self, w):
+            return w - self.at
+
+    first, second = (amble.Problem.from_objectives([Parabola(at), Parabola(at + 1)], 2) for at in (0.0, 5.0))
+    run = amble.simulate(amble.WPG(alpha=0.5), first, hops=40)
+    with pytest.raises(amble.AmbleError, match="other data or settings"):
+        amble.resume(run, second, hops=80)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert amble.resume(run, first, hops=80).schedule.hops == 80
