@@ -167,8 +167,11 @@ def round_plan(
 ) -> Rounds:
     """As many rounds as the limits allow; rounds cost alike, so units say how many fit."""
     fit = [] if hops is None else [hops]
-    if comm_units is not None:
-        fit.append(comm_units // methods.round_units(run.method, run.network))
+    each = methods.round_units(run.method, run.network)
+    if comm_units is not None and each == 0 and hops is None and time_s is None:
+        raise AmbleError("one agent never communicates, so comm_units cannot be reached; stop by rounds or time_s.")
+    if comm_units is not None and each:
+        fit.append(comm_units // each)
     count = min(fit) if fit else 1024
     found = clock.make(run.timing, **parts, rounds=count)
     if time_s is None:

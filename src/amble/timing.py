@@ -145,6 +145,8 @@ def modelled(method: Any, problem: Any) -> Any:
     if problem.own is not None:
         return np.full(problem.agents, 1e-6)
     flops = sum(times * problem.stacked.flops(kind) for kind, times in method.work.items())
+    if hasattr(method, "own_flops"):
+        flops = flops + method.own_flops(problem.dimension)
     return np.asarray(flops, np.float64) / FLOPS_PER_S
 
 

@@ -40,7 +40,8 @@ def tune(method: Any, problem: Problem, network: Network, **options: Any) -> tup
     width = COARSE[1] - COARSE[0]
     best = min([best, *(best + part * width for part in FINE)], key=loss)
     chosen = float(f"{scale * 10**best:.3g}")
-    record = {"setting": name, "chosen": chosen, "hops": hops, "tried": {f"{v:g}": tried[v] for v in sorted(tried)}}
+    found = {f"{value:g}": tried[value] if np.isfinite(tried[value]) else None for value in sorted(tried)}
+    record = {"setting": name, "chosen": chosen, "hops": hops, "tried": found}  # None: diverged
     return replace(method, **{name: chosen}), record
 
 
@@ -58,4 +59,9 @@ def pilot(method: Any, problem: Problem, network: Network, hops: int, options: d
         warnings.simplefilter("ignore")
         run = simulations.simulate(method, problem, network, hops=hops, every=hops, progress=False, **options)
     value = run.history["objective"][-1]
+    if (
+        getattr(method, "hears", "mean") != "mean"
+    ):  # each agent's model is an answer; their mean hides how far apart they are
+        with np.errstate(all="ignore"):
+            value = np.mean([float(problem.value(x)) for x in run.models])
     return float(value) if run.stopped != "diverged" and np.isfinite(value) else float("inf")

@@ -170,6 +170,8 @@ def stretches(network: Network, order: Any, tokens: int) -> list[list[int]]:
             at = (at + 2 ** (steps % doublings)) % len(parts)
             walk += path(network, walk[-1], parts[at][-1])
             steps += 1
+        if len(walk) == 1 and network.agents > 1:  # all the ends are where it stands: next door and back
+            walk.append(int(network.neighbours_of(walk[0])[0]))
         home = path(network, walk[-1], walk[0])
         rows.append(walk + home[:-1] if home else walk[: max(1, len(walk) - 1)])
     return rows

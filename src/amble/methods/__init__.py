@@ -128,12 +128,9 @@ def check(method: Any, problem: Any = None) -> Any:
         return method
     if hasattr(method, "for_problem"):
         method = method.for_problem(problem)
-    for kind in method.work:
-        if problem.own is not None and not all(hasattr(f, kind) for f in problem.own):
-            raise AmbleError(f"{method.label} calls {kind}, and your objectives have none; give them a method {kind}.")
-    for name in getattr(method, "needs", ()):
+    for name in (*method.work, *getattr(method, "needs", ())):
         if problem.own is not None and not all(hasattr(f, name) for f in problem.own):
-            raise AmbleError(f"{method.label} needs the {name} of your objectives; give them one, or give rho.")
+            raise AmbleError(f"{method.label} asks your objectives for {name}, and they have none; give them one.")
     if not is_round(method) and method.tokens > problem.agents:
         words = f"{method.label}: {method.tokens} tokens for {problem.agents} agents: some will always wait."
         warnings.warn(words, stacklevel=3)

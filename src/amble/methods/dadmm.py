@@ -45,4 +45,4 @@ class DADMM:
         a = agent.a + rho * (degree * x - heard)
         d = xp.maximum(degree, 1.0)
         c = xp.where(degree > 0, (x + heard / d - a / (rho * d)) / 2, x)
-        return Agent(f.prox(c, xp.where(degree > 0, 2 * rho * d, ALONE * f.curvature), x), a)
+        return Agent(f.prox(c, xp.where(degree > 0, 2 * rho * d, ALONE * getattr(f, "curvature", 1.0)), x), a)

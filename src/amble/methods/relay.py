@@ -85,6 +85,14 @@ class Relay:
     def work(self) -> dict[str, int]:
         return {"full": {"grad": 1, "hessian": 1}, "scalar": {"prox": 1}}.get(self.form, {"grad": 1})
 
+    def own_flops(self, p: int) -> float:
+        """Operations beside the objective's: the full form solves two systems of p unknowns for its estimate."""
+        return 4 / 3 * p**3 + 4.0 * p * p if self.form == "full" else 0.0
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("smoothness",) if self.form == "gradient" else ("curvature",)
+
     def agent(self, f: Any, start: Array) -> Any:
         none = namespace(start).asarray(0.0)
         if self.form == "scalar":

@@ -32,7 +32,7 @@ class State(NamedTuple):
 
     def on_numpy(self) -> "State":
         """A copy in NumPy arrays, alike from both engines and from disk."""
-        agents, slots, tokens = (tree_map(np.array, part) if part != () else () for part in self[:3])
+        agents, slots, tokens = (tree_map(np.array, part) for part in self[:3])
         return State(agents, slots, tokens, np.array(self.x_sum), np.array(self.lost))
 
 

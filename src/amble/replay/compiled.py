@@ -89,11 +89,16 @@ def _begin() -> Any:
         zero = jnp.zeros(dimension)
         each = jax.vmap(lambda f: rule.agent(f, zero))(objectives)
         if is_round(method):
-            return State(each, (), (), each.x.sum(axis=0), jnp.asarray(-1))
+            return strong(State(each, (), (), each.x.sum(axis=0), jnp.asarray(-1)))
         M = method.tokens
         slots = jax.tree.map(lambda a: jnp.tile(a, (agents, M, *(1,) * jnp.ndim(a))), rule.slot(zero))
         tokens = jax.vmap(lambda m: rule.token(zero, agents, m))(jnp.arange(float(M)))
-        return State(each, slots, tokens, each.x.sum(axis=0), jnp.asarray(-1))
+        return strong(State(each, slots, tokens, each.x.sum(axis=0), jnp.asarray(-1)))
+
+    def strong(state: State) -> State:
+        """Types as a saved state has them, so that going on with one compiles nothing anew."""
+        firm: State = jax.tree.map(lambda a: jax.lax.convert_element_type(a, a.dtype), state)
+        return firm
 
     return jax.jit(begin, static_argnums=(0, 1, 2))
 
@@ -195,7 +200,7 @@ def _read() -> Any:
     def read(method: Any, state: State, agents: int) -> tuple[Any, Any]:
         local = state.x_sum / agents
         if is_round(method):
-            return local, local
+            return jax.vmap(method.say)(state.agents).mean(axis=0), local
         return jax.vmap(rules(method).estimate)(state.tokens).mean(axis=0), local
 
     return jax.jit(read, static_argnums=(0, 2))

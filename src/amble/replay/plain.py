@@ -78,7 +78,9 @@ class Plain:
     def read(self, state: State) -> tuple[Any, Any]:
         local = state.x_sum / self.problem.agents
         if self.rounds:
-            return local, local
+            N = self.problem.agents
+            said = [self.rules.say(tree_map(lambda a: a[i], state.agents)) for i in range(N)]  # noqa: B023
+            return sum(said) / N, local
         M = self.method.tokens
         tokens = [tree_map(lambda a: a[m], state.tokens) for m in range(M)]  # noqa: B023
         return sum(self.rules.estimate(token) for token in tokens) / M, local
