@@ -332,7 +332,7 @@ DIVERGING = {
     "gAPI-BCD": (amble.GAPIBCD(tau=0.01, tokens=3, rho=0.1), "tau"),
     "DGD": (amble.DGD(alpha=50.0), "alpha"),
     "EXTRA": (amble.EXTRA(alpha=50.0), "alpha"),
-    "FedAvg": (amble.FedAvg(alpha=50.0, local_steps=5), "alpha or local_steps"),
+    "FedAvg": (amble.FedAvg(alpha=50.0, local_steps=5), "alpha"),
 }
 
 

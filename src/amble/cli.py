@@ -140,6 +140,8 @@ def compare(
             console.print("[yellow]stopped[/] before the first run; nothing was written.")
             raise typer.Exit(130)
         console.print(chosen.table())
+        if not settings.tune:
+            console.print("Steps and penalties as given, or by default; --tune chooses them.", style="dim")
         names = [path.name for path in sorted(folder.glob("*.json"))] + draw_all(chosen, folder)
         console.print(f"written to {folder}/: {', '.join(names)} (each .json with its .npz)")
         if asked.is_set():

@@ -270,9 +270,9 @@ def _go(
     if records[-1][0] != hop:
         records.append((hop, *machine.read(state)))
     if stopped == "diverged":
-        advice = (
-            f"try another {' or '.join(run.method.positive)}, or tune=True" if run.method.positive else "see its page"
-        )
+        advice = 'try form="scalar", or one token'
+        if run.method.positive:
+            advice = f"try another {' or '.join(run.method.positive)}, or tune=True"
         after = f"{'round' if methods.is_round(run.method) else 'hop'} {int(state.lost) + 1}"
         warnings.warn(f"{run.label} diverged: not finite from {after} on; {advice}.", stacklevel=3)
     recorded, consensus, local = (np.array(column) for column in zip(*records, strict=True))

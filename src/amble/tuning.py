@@ -22,7 +22,7 @@ FINE = (-0.5, -0.25, 0.25, 0.5)  # of the coarse grid's width
 
 def tune(method: Any, problem: Problem, network: Network, **options: Any) -> tuple[Any, dict[str, Any]]:
     """The method with its step or penalty chosen, and a record of what was tried; takes the options of `simulate`."""
-    names = [f.name for f in fields(method) if f.name in method.positive and f.name != "local_steps"]
+    names = [f.name for f in fields(method) if f.name in method.positive]
     if not names:
         return method, {}
     name = names[0]

@@ -155,8 +155,9 @@ def make(walk: Any, network: Network, tokens: int, seed: int) -> Walk:
 def stretches(network: Network, order: Any, tokens: int) -> list[list[int]]:
     """Token m's closed walk: its stretch, then the last agents of the stretches of tokens m+1, m+3, m+7, ..., and home.
 
-    Token m+1 has just left the end of its stretch with all that it gathered there; one step later it has been at the
-    end of stretch m+2, so its news of both lies where token m goes next, and so on: what is known doubles at each step.
+    Token m+1 has just left the end of its stretch with all that it gathered there, so after one step token m knows
+    both. The end of stretch m+3 is where token m+2 was at that step, with its own news and that of m+3: what is known
+    doubles at each step.
     Tokens do not keep step, so the steps go on until they are as many as the hops by which tokens drift apart, about
     the root of the stretch's length.
     """

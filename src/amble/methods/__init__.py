@@ -119,8 +119,10 @@ def check(method: Any, problem: Any = None) -> Any:
             raise AmbleError(f"{method.label}: {field.name}={value!r} was given; it must be a number above zero.")
         if field.name == "rho" and value is not None and not (number and 0 <= value < np.inf):
             raise AmbleError(f"{method.label}: rho={value!r} was given; it must be zero or more, or left out for L.")
-        if field.name == "tokens" and not (number and isinstance(value, int | np.integer) and value >= 1):
-            raise AmbleError(f"{method.label}: tokens={value!r} was given; it must be a whole number, one or more.")
+        count = field.name in ("tokens", "local_steps")
+        if count and not (number and isinstance(value, int | np.integer) and value >= 1):
+            words = "it must be a whole number, one or more"
+            raise AmbleError(f"{method.label}: {field.name}={value!r} was given; {words}.")
         allowed = getattr(method, "choices", {}).get(field.name)
         if allowed is not None and value not in allowed:
             raise unknown(f"{field.name} of {method.label}", str(value), allowed)

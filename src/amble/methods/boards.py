@@ -36,7 +36,7 @@ class Agent(NamedTuple):
         return self.own.x
 
 
-class Slot0(NamedTuple):
+class NoSlot(NamedTuple):
     """Nothing is remembered about a single token."""
 
 
@@ -63,13 +63,13 @@ class BoardRules:
         # an agent does not know N: its first board is older than any token's, and gives way to it
         return Agent(self.method.agent(f, start), nothing(self.method, start), self.board(start, 0.0, -1.0))
 
-    def slot(self, start: Array) -> Slot0:  # noqa: ARG002
-        return Slot0()
+    def slot(self, start: Array) -> NoSlot:  # noqa: ARG002
+        return NoSlot()
 
     def token(self, start: Array, agents: int, m: Any) -> Token:
         return Token(self.board(start, agents, 0.0), namespace(start).asarray(m) * 1.0)
 
-    def visit(self, f: Any, agent: Agent, slot: Slot0, token: Token) -> tuple[Agent, Slot0, Token]:
+    def visit(self, f: Any, agent: Agent, slot: NoSlot, token: Token) -> tuple[Agent, NoSlot, Token]:
         xp, M = namespace(token.board.total), self.method.tokens
         fresh = agent.board.version > token.board.version
         board = tree_map(lambda a, b: xp.where(_over(fresh, a), a, b), agent.board, token.board)

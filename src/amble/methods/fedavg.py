@@ -28,7 +28,7 @@ class FedAvg:
 
     label: ClassVar[str] = "FedAvg"
     hears: ClassVar[str] = "mean"
-    positive: ClassVar[tuple[str, ...]] = ("alpha", "local_steps")
+    positive: ClassVar[tuple[str, ...]] = ("alpha",)
 
     @property
     def work(self) -> dict[str, int]:

@@ -6,11 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 from amble.arrays import Array, namespace, norm
 
 FULL_UP_TO = 128  # unknowns: a full message is then at most 8,384 numbers, 67 kB
-BALANCE, STRETCH = 3.0, 1.5  # residual balancing: beyond this ratio of the residuals, beta by this factor
+BALANCE, FACTOR = 3.0, 1.5  # residual balancing: beyond this ratio of the residuals, beta by this factor
 BETA_RANGE = 1e3  # beta stays within this factor of the curvature, either way
 FROZEN = 1e-9  # relative residual below which beta stays: what is left of the residuals is rounding
 GUARD = 0.01  # of the curvature: the full form's Levenberg term while the token moves
-GROWTH = 10.0  # the guard grows by this factor when the token moves further than at the last visit, else shrinks by it
+GROWTH = 10.0  # the guard times this when the token moves relatively further than at the last visit, else divided by it
 GUARD_MAX = 1e3
 
 
@@ -129,7 +129,7 @@ def scalar(f: Any, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:
     y = xp.where(empty, y, y + beta * (z - x))
     r, s = norm(x - z), norm(z - z_last)
     balanced = (visits > 0) & (xp.maximum(r, s) > FROZEN * norm(z))
-    beta = xp.where(balanced & (r > BALANCE * s), beta * STRETCH, beta)
-    beta = xp.where(balanced & (s > BALANCE * r), beta / STRETCH, beta)
+    beta = xp.where(balanced & (r > BALANCE * s), beta * FACTOR, beta)
+    beta = xp.where(balanced & (s > BALANCE * r), beta / FACTOR, beta)
     beta = xp.clip(beta, f.curvature / BETA_RANGE, f.curvature * BETA_RANGE)
     return Dual(x, y, beta, z, visits + 1), beta * x - y, beta

@@ -63,7 +63,7 @@ class Compiled:
 
     def read(self, state: State) -> tuple[Any, Any]:
         with self.jax.enable_x64(True):
-            model, local = _read()(self.shape, state, self.agents)
+            model, local = _read()(self.shape, self.agents, self.settings, state)
         return np.asarray(model), np.asarray(local)
 
 
@@ -147,13 +147,13 @@ def _hops() -> Any:
 
 def _links(method: Any, network: Network) -> dict[str, Any]:
     """Who hears whom, with which weight: a matrix where many links make one product quickest, else by link."""
+    degree = network.degrees.astype(np.float64)
+    if method.hears == "mean":
+        return {"degree": degree}
     across, own = network.metropolis()
     if method.hears == "sum":
         across, own = np.ones_like(across), np.zeros_like(own)
     N, hearer = network.agents, np.repeat(np.arange(network.agents), network.degrees)
-    degree = network.degrees.astype(np.float64)
-    if method.hears == "mean":
-        return {"degree": degree}
     if len(network.neighbours) >= DENSE_FROM * N * N:
         W = np.diag(own)
         W[hearer, network.neighbours] = across
@@ -197,10 +197,11 @@ def _rounds() -> Any:
 def _read() -> Any:
     import jax
 
-    def read(method: Any, state: State, agents: int) -> tuple[Any, Any]:
+    def read(method: Any, agents: int, settings: dict[str, Any], state: State) -> tuple[Any, Any]:
+        method = replace(method, **settings)
         local = state.x_sum / agents
         if is_round(method):
             return jax.vmap(method.say)(state.agents).mean(axis=0), local
         return jax.vmap(rules(method).estimate)(state.tokens).mean(axis=0), local
 
-    return jax.jit(read, static_argnums=(0, 2))
+    return jax.jit(read, static_argnums=(0, 1))
