@@ -30,6 +30,18 @@ RIVALS = (
 POWERS = np.linspace(-3, 1, 9)  # of ten, times the problem's own scale
 
 
+def real(data: str, agents: int) -> amble.Problem:
+    return amble.split(amble.load(data), agents=agents, ridge=RIDGE.get(data, 1e-4))
+
+
+def synthetic(agents: int) -> amble.Problem:
+    """Well-conditioned least squares, p = 12, 30 rows an agent, each agent with an optimum of its own."""
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(size=(30, 12)) for _ in range(agents)]
+    rows = [(X, X @ (1 + rng.normal(size=12)) + 0.1 * rng.normal(size=30)) for X in parts]
+    return amble.Problem.from_agents(rows, ridge=0.0, intercept=False, scale=False)
+
+
 def cost_of(run: amble.Run, distance: float) -> dict[str, float] | None:
     """What it took to come that near to the optimum, for good; None if it did not."""
     far = np.flatnonzero(~(run.history["distance"] <= distance))
@@ -65,7 +77,7 @@ def main() -> None:
     console = Console()
     for data in given.data:
         agents = AGENTS.get(data, 20)
-        problem = amble.split(amble.load(data), agents=agents, ridge=RIDGE.get(data, 1e-4))
+        problem = synthetic(agents) if data == "synthetic" else real(data, agents)
         network = amble.networks.random(agents, 0.7)
         table = Table(title=f"{data}, {agents} agents: to a distance of {given.distance:g}")
         for heading in ("method", "tokens", "setting", "hops", "hops / tokens", "virtual ms", "kB"):
