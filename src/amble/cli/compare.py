@@ -1,19 +1,12 @@
-"""The command line: parses, calls, prints."""
+"""amble compare and amble draw."""
 
-import sys
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(
-    name="amble",
-    help="Train one model across many agents that keep their data, with no server.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
+from amble.cli.app import app, console
 
 COMPARE_HELP = """Compare methods on one problem: a table, a figure like the paper's, and the saved runs.
 
@@ -42,23 +35,6 @@ Relay (tokens, form = auto, full, scalar or gradient)
 gossip: DGD (alpha), EXTRA (alpha), D-ADMM (rho); with a server: Central (tau), SyncWalks (tau, tokens),
 FedAvg (alpha, local_steps)
 """
-
-
-def show_version(asked: bool) -> None:
-    if asked:
-        from amble import __version__
-
-        typer.echo(f"amble {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def amble(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=show_version)
-    ] = False,
-) -> None:
-    pass
 
 
 @app.command(help=COMPARE_HELP, short_help="Compare methods: a table, a figure, the saved runs.")
@@ -130,22 +106,22 @@ def compare(
         parsed = parse(timing)
         given["timing"] = {"model": parsed.pop("name"), **parsed}
     settings = Experiment().with_settings(given)
-    folder, console = Path(settings.out), _console()
+    folder, screen = Path(settings.out), console()
     with interruptible(patient=True) as asked, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         chosen = settings.run(keep=folder)
         for words in dict.fromkeys(str(each.message) for each in caught):
-            console.print(f"[yellow]note:[/] {words}")
+            screen.print(f"[yellow]note:[/] {words}")
         if not chosen.runs:
-            console.print("[yellow]stopped[/] before the first run; nothing was written.")
+            screen.print("[yellow]stopped[/] before the first run; nothing was written.")
             raise typer.Exit(130)
-        console.print(chosen.table())
+        screen.print(chosen.table())
         if not settings.tune:
-            console.print("Steps and penalties as given, or by default; --tune chooses them.", style="dim")
+            screen.print("Steps and penalties as given, or by default; --tune chooses them.", style="dim")
         names = [path.name for path in sorted(folder.glob("*.json"))] + draw_all(chosen, folder)
-        console.print(f"written to {folder}/: {', '.join(names)} (each .json with its .npz)")
+        screen.print(f"written to {folder}/: {', '.join(names)} (each .json with its .npz)")
         if asked.is_set():
-            console.print("[yellow]stopped early:[/] the table and files hold what was done until then.")
+            screen.print("[yellow]stopped early:[/] the table and files hold what was done until then.")
             raise typer.Exit(130)
 
 
@@ -177,21 +153,4 @@ def draw(
     loaded = load_run(run)
     make_folder(out)
     written = [loaded.plot_network(out / "network.png"), loaded.plot_timeline(out / "timeline.png", hops)]
-    _console().print(f"written: {', '.join(map(str, written))}")
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console()
-
-
-def main() -> None:
-    """Run the command line; bad input is one sentence and exit code 2."""
-    from amble.errors import AmbleError
-
-    try:
-        app()
-    except AmbleError as error:
-        sys.stderr.write(f"amble: {error}\n")
-        sys.exit(2)
+    console().print(f"written: {', '.join(map(str, written))}")

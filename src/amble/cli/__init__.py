@@ -1,0 +1,17 @@
+"""The command line: parses, calls, prints."""
+
+import sys
+
+from amble.cli import compare  # noqa: F401 (adds its commands)
+from amble.cli.app import app
+
+
+def main() -> None:
+    """Run the command line; bad input is one sentence and exit code 2."""
+    from amble.errors import AmbleError
+
+    try:
+        app()
+    except AmbleError as error:
+        sys.stderr.write(f"amble: {error}\n")
+        sys.exit(2)
