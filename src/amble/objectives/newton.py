@@ -37,14 +37,18 @@ def minimise(f: Any, center: Array, weight: Array, start: Array) -> Array:
         if p <= DIRECT_UP_TO:
             return -xp.linalg.solve(f.hessian(x) + weight * xp.eye(p), g)
         times = f.hessian_times(x)
-        return -conjugate_gradients(lambda v: times(v) + weight * v, g)
+        # as exact as this step can use: the error left is quadratic in the gradient, and never far below the goal
+        length = norm(g)
+        exact = 0.1 * xp.maximum(xp.minimum(length / scale, 1.0), xp.maximum(goal, floor(x)) / length)
+        return -conjugate_gradients(lambda v: times(v) + weight * v, g, exact)
 
     def floor(x: Array) -> Array:
         """The length of gradient that rounding alone makes."""
         L = f.smoothness
         return 4 * ROUNDING * (xp.sqrt(L) + (L + weight) * norm(x) + weight * norm(center))
 
-    goal = TOLERANCE * norm(f.grad(center))
+    scale = norm(f.grad(center))
+    goal = TOLERANCE * scale
 
     def unfinished(at: Iterate) -> Array:
         far = norm(at.g) > xp.maximum(goal, floor(at.x))
@@ -78,10 +82,10 @@ def minimise(f: Any, center: Array, weight: Array, start: Array) -> Array:
     return while_loop(xp, unfinished, step, begin).x
 
 
-def conjugate_gradients(times: Any, b: Array) -> Array:
-    """Solve A x = b for a positive definite A given as a product, to a relative residual of 1e-10."""
+def conjugate_gradients(times: Any, b: Array, tolerance: Array) -> Array:
+    """Solve A x = b for a positive definite A given as a product, to a relative residual."""
     xp = namespace(b)
-    bound = 1e-20 * (b @ b)
+    bound = tolerance**2 * (b @ b)
 
     def unfinished(state: tuple[Array, ...]) -> Array:
         _, _, _, rr, k = state
