@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "amble.comparison": ["Comparison", "compare"],
     "amble.data.datasets": ["Dataset", "load"],
+    "amble.data.files": ["read_file"],
     "amble.errors": ["AmbleError"],
     "amble.network": ["Network"],
     "amble.objectives": ["LeastSquares", "Logistic", "Softmax"],

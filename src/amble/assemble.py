@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble.arrays import Tree, tree_map
-from amble.data.partition import Parts
+from amble.data.partition import Parts, holdings
 from amble.errors import AmbleError, is_number, unknown
 from amble.objectives import LeastSquares, Logistic, Softmax
 
@@ -96,12 +96,17 @@ def assemble(
         raise unknown("weighting", weights, WEIGHTS)
     if not (is_number(ridge) and 0 <= ridge < np.inf):
         raise AmbleError(f"ridge={ridge} was given; it must be a number, zero or more.")
-    regression = task == "regression"
+    regression, given = task == "regression", parts
+    if sum(map(len, parts)) < len(y):  # what nobody holds is no part of the training data
+        used = np.sort(np.concatenate(parts))
+        X, y, parts = X[used], y[used], [np.searchsorted(used, part) for part in parts]
     labels = None if regression else np.unique(y)
     if labels is not None and len(labels) < 2:
         raise AmbleError(f"all labels are {labels[0]}; classification needs at least two classes.")
     if test is not None and test[0].shape[1] != X.shape[1]:
         raise AmbleError(f"the test data have {test[0].shape[1]} columns and the training data {X.shape[1]}.")
+    if test is not None and labels is not None:
+        check_test_labels(test[1], labels)
     scaling = fit_scaling(X, y, scale, regression)
 
     def targets(y: Any) -> Any:
@@ -125,8 +130,21 @@ def assemble(
         "heldout": held,
         "labels": labels,
         "scaling": scaling,
-        "parts": parts,
+        "parts": given,
+        "holdings": holdings(y, parts, labels),
     }
+
+
+def check_test_labels(y: Any, labels: Any) -> None:
+    """A model can never be right on a label that it was not shown, so such test rows are a slip."""
+    strange = sorted(set(np.unique(y).tolist()) - set(labels.tolist()), key=str)
+    if strange:
+        shown = ", ".join(map(repr, strange[:10])) + (", ..." if len(strange) > 10 else "")
+        raise AmbleError(
+            f"the test rows have labels that no training row has: {shown}; training has "
+            f"{', '.join(map(repr, labels[:10].tolist()))}{', ...' if len(labels) > 10 else ''}. Move such rows to the "
+            "training data, or drop them."
+        )
 
 
 def stack(rows: Any, wanted: Any, parts: Parts, penalty: Any, classes: int, weights: str) -> Tree:

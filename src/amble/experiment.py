@@ -12,7 +12,8 @@ from amble import network as networks
 from amble import timing as timings
 from amble import walk as walks
 from amble.comparison import Comparison, compare
-from amble.data.datasets import load
+from amble.data.datasets import NAMES, Dataset, load
+from amble.data.files import read_file
 from amble.errors import AmbleError, unknown
 from amble.network import Network
 from amble.problem import Problem, split
@@ -20,6 +21,16 @@ from amble.simulation import limits
 
 NETWORKS = ("random", "ring", "complete", "grid", "geometric")
 LIMITS = ("hops", "time_s", "comm_units", "tolerance")
+# the kinds of settings that have no default, where they are not whole numbers
+OPTIONAL = {
+    "time_s": float,
+    "tolerance": float,
+    "alpha": float,
+    "task": str,
+    "target": str,
+    "header": bool,
+    "sizes": list,
+}
 
 
 def paper_methods() -> list[dict[str, Any]]:
@@ -37,9 +48,15 @@ def paper_methods() -> list[dict[str, Any]]:
 class Experiment:
     """Every setting of `amble compare`; the fields are the keys of the TOML file."""
 
-    data: str = "diabetes"
+    data: str = "diabetes"  # a known name, or the path of a file
+    task: str | None = None  # this and the next three are for files: see amble.read_file
+    target: str | None = None
+    header: bool | None = None
+    one_hot: bool = False
     agents: int = 20
     how: str = "even"
+    alpha: float | None = None  # of how = "dirichlet"
+    sizes: list[Any] | None = None  # of how = "by-sizes"
     test: float = 0.2
     ridge: float = 1e-4
     intercept: bool = True
@@ -65,9 +82,7 @@ class Experiment:
         for key, value in given.items():
             if key not in kinds:
                 raise unknown("setting", key, kinds)
-            expected = {"time_s": float, "tolerance": float}.get(key) or (
-                int if kinds[key] is None else type(kinds[key])
-            )
+            expected = OPTIONAL.get(key, int) if kinds[key] is None else type(kinds[key])
             if key != "timing" and not _is_a(value, expected):
                 raise AmbleError(f"{key} = {value!r} was given; it must be {_WORDS[expected]}.")
         return replace(self, **given)
@@ -93,11 +108,26 @@ class Experiment:
             chosen.append(methods.make(given["name"], {key: value for key, value in given.items() if key != "name"}))
         if not chosen:
             raise AmbleError("no methods were given; name at least one.")
-        keys = ("agents", "how", "seed", "test", "ridge", "intercept", "scale", "weights")
-        problem = split(load(self.data), **{key: getattr(self, key) for key in keys})
+        keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale", "weights")
+        problem = split(self.read_data(), **{key: getattr(self, key) for key in keys})
         for method in chosen:
             limits(method, problem, self.hops, None, self.time_s, self.comm_units, self.tolerance)
         return chosen, problem, self.build_network()
+
+    def read_data(self) -> Dataset:
+        """The data set of that name, or else in the file of that path."""
+        of_files: dict[str, Any] = {"task": self.task, "target": self.target, "header": self.header}
+        if self.data in NAMES:
+            given = [key for key, value in {**of_files, "one_hot": self.one_hot or None}.items() if value is not None]
+            if given:
+                raise AmbleError(
+                    f"{given[0]} was given with data = {self.data!r}; it is for files of your own, so leave it out."
+                )
+            return load(self.data)
+        if not Path(self.data).is_file():
+            error = unknown("data set", self.data, NAMES)
+            raise AmbleError(f"{str(error).rstrip('.')}; nor is there a file {self.data}.")
+        return read_file(self.data, categorical="one-hot" if self.one_hot else "refuse", **of_files)
 
     def build_network(self) -> Network:
         if self.network == "random":
@@ -118,7 +148,7 @@ class Experiment:
         return compare(chosen, problem, network, keep=keep, progress=progress, **options)
 
 
-_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list of tables"}
+_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list"}
 
 
 def _is_a(value: Any, kind: type) -> bool:

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from amble.arrays import Tree, norm, tree_map
 from amble.assemble import Heldout, Scaling, assemble, check_rows, pool, prepare
 from amble.chance import check_seed
 from amble.data.datasets import Dataset
-from amble.data.partition import Parts, partition
+from amble.data.partition import Parts, partition, settle
 from amble.errors import AmbleError, need
 from amble.objectives import LeastSquares, Logistic, Softmax
 from amble.objectives.newton import minimise
@@ -46,6 +47,8 @@ class Problem:
     settings: dict[str, Any] = field(default_factory=dict)
     scaling: Scaling | None = None
     parts: Parts | None = None
+    columns: tuple[str, ...] | None = None  # the names of the rows' columns
+    holdings: dict[str, Any] | None = None  # who holds what: rows of each label, or the spread of the targets
 
     def __repr__(self) -> str:
         return f"Problem({self.name}: {self.task}, {self.agents} agents, {self.dimension} unknowns)"
@@ -139,6 +142,12 @@ class Problem:
             return float(np.sum((guess - y) ** 2) / np.sum((y - mean) ** 2))
         return float(np.mean(guess == y))
 
+    def plot_partition(self, path: str | Path) -> Path:
+        """A picture of who holds what: each agent's labels, or its rows and the spread of their targets."""
+        from amble.report.partition import partition_picture, partition_title
+
+        return partition_picture(self.holdings, Path(path), partition_title(self.name, self.settings))
+
     @cached_property
     def digest(self) -> str:
         """Names the problem by its numbers, so that a saved run is never continued on another one."""
@@ -168,15 +177,18 @@ class Problem:
         scale: bool = True,
         weights: str = "agents",
         name: str = "data",
+        alpha: float | None = None,
+        sizes: Any = None,
     ) -> "Problem":
-        """Rows in one place, dealt out to `agents` agents by `how` (even, sorted, by-label, dirichlet)."""
+        """Rows in one place, dealt out to `agents` agents by `how`: even, sorted, by-label, dirichlet (with `alpha`,
+        by default 0.5), by-sizes (with `sizes`: a number of rows an agent or, as numbers with a point, proportions)."""
         X, y = check_rows(X, y, task, "the data")
         if not isinstance(agents, int | np.integer) or agents < 1:
             raise AmbleError(f"agents={agents} was given; at least one agent is needed, and whole ones.")
-        parts = partition(how, y, agents, seed, task=task)
+        parts = partition(how, y, agents, seed, task=task, alpha=alpha, sizes=sizes)
         test = None if X_test is None else check_rows(X_test, y_test, task, "the test data")
         options: dict[str, Any] = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights}
-        settings = {"how": how, "seed": int(seed), **options}
+        settings = {**settle(how, alpha, sizes), "seed": int(seed), **options}
         return Problem(name, task, **assemble(X, y, parts, test, task=task, **options), settings=settings)
 
     @staticmethod
@@ -224,7 +236,7 @@ def split(
 ) -> Problem:
     """A data set dealt out to agents; where it has no published test part, `test` of its rows are held out first.
 
-    Takes the options of Problem.from_arrays: ridge, intercept, scale, weights.
+    Takes the options of Problem.from_arrays: ridge, intercept, scale, weights, alpha, sizes.
     """
     if not 0 <= test < 1:
         raise AmbleError(f"test={test} was given; it is the share of rows held out, from 0 to below 1.")
@@ -236,4 +248,4 @@ def split(
         X, y, X_test, y_test = X[kept], y[kept], X[out], y[out]
     given = {"agents": agents, "how": how, "seed": seed, "name": data.name, **options}
     problem = Problem.from_arrays(X, y, task=data.task, X_test=X_test, y_test=y_test, **given)
-    return replace(problem, settings={**problem.settings, "test": test})
+    return replace(problem, settings={**problem.settings, "test": test}, columns=data.columns)

@@ -116,11 +116,21 @@ def resume(
 
 
 def describe(problem: Problem) -> dict[str, Any]:
-    """What a run says about its problem."""
+    """What a run says about its problem: enough to use its model elsewhere, and to show who held what."""
     about = {"name": problem.name, "task": problem.task, "agents": problem.agents, "dimension": problem.dimension}
     best = problem.metric(problem.known_optimum().w)
     known = None if np.isnan(best) else best
-    return {**about, "digest": problem.digest, "settings": problem.settings, "optimum_metric": known}
+    about |= {"digest": problem.digest, "settings": problem.settings, "optimum_metric": known}
+    if problem.scaling is not None:
+        about["scaling"] = {key: np.asarray(value).tolist() for key, value in problem.scaling._asdict().items()}
+        about["intercept"] = bool(problem.settings.get("intercept", True))
+    if problem.labels is not None:
+        about["labels"] = problem.labels.tolist()
+    if problem.columns is not None:
+        about["columns"] = list(problem.columns)
+    if problem.holdings is not None:
+        about["holdings"] = problem.holdings
+    return about
 
 
 def whole(value: Any) -> bool:

@@ -20,6 +20,10 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 
 `amble compare -m all --tune` - every method, each with its step or penalty chosen by the same small search
 
+`amble compare --data rows.csv --target price --one-hot` - a file of your own: .csv, .tsv, .npz, .parquet, LIBSVM text
+
+`amble compare --data digits --how dirichlet --alpha 0.1` - agents that hold unlike labels
+
 `amble compare --timing link:latency_s=0.01,bytes_per_s=1e6`
 
 `amble compare --walk metropolis --timing walkman --time-s 500`
@@ -42,11 +46,24 @@ def compare(
     experiment: Annotated[Path | None, typer.Argument(help="A TOML file of settings, all optional.")] = None,
     data: Annotated[
         str | None,
-        typer.Option(help="diabetes, breast_cancer, digits, cpusmall, cadata, ijcnn1, usps."),
+        typer.Option(help="A name (see: amble data) or the path of a file.  [default: diabetes]"),
     ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="Of a file: regression or classification.  [default: by its targets]")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Of a file: the target column, by name or number.  [default: the last]")
+    ] = None,
+    header: Annotated[
+        bool | None, typer.Option(help="Of a file: whether its first row names the columns.  [default: by its cells]")
+    ] = None,
+    one_hot: Annotated[bool, typer.Option("--one-hot", help="Of a file: make columns of text categories.")] = False,
     agents: Annotated[int | None, typer.Option("--agents", "-n", help="How many agents.  [default: 20]")] = None,
     how: Annotated[
-        str | None, typer.Option(help="Who holds what: even, sorted, by-label, dirichlet.  [default: even]")
+        str | None, typer.Option(help="Who holds what: even, sorted, by-label, dirichlet, by-sizes.  [default: even]")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="Of dirichlet: the smaller, the less alike agents are.  [default: 0.5]")
     ] = None,
     network: Annotated[
         str | None, typer.Option(help="random, ring, complete, grid, geometric.  [default: random]")
@@ -87,8 +104,13 @@ def compare(
     given: dict[str, Any] = {} if experiment is None else read(experiment)
     options = {
         "data": data,
+        "task": task,
+        "target": target,
+        "header": header,
+        "one_hot": one_hot or None,
         "agents": agents,
         "how": how,
+        "alpha": alpha,
         "network": network,
         "density": density,
         "walk": walk,
@@ -126,8 +148,13 @@ def compare(
 
 
 def draw_all(chosen: Any, folder: Path) -> list[str]:
-    """The comparison's figure, and the two pictures of the run with most tokens."""
-    written = [chosen.plot(folder / "compare.png")]
+    """The comparison's figure, who holds what, and the two pictures of the run with most tokens."""
+    from amble.report.partition import partition_picture, partition_title
+
+    written, about = [chosen.plot(folder / "compare.png")], chosen[0].problem
+    if about.get("holdings"):
+        title = partition_title(about["name"], about["settings"])
+        written.append(partition_picture(about["holdings"], folder / "partition.png", title))
     moving = [run for run in chosen if run.schedule.hops]
     if moving:
         shown = max(moving, key=lambda run: (hasattr(run.schedule, "token"), getattr(run.method, "tokens", 1)))

@@ -1,26 +1,15 @@
-"""Named data sets: the embedded ones come with scikit-learn, the paper's four are LIBSVM files in AMBLE_DATA."""
+"""Data sets: rows and targets, with their names; and those that are known by name."""
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from amble.errors import AmbleError, need, unknown
+from amble.data.cache import read_part
+from amble.data.known import SETS
+from amble.errors import need, unknown
 
-EMBEDDED = {
-    "diabetes": ("load_diabetes", "regression"),
-    "breast_cancer": ("load_breast_cancer", "classification"),
-    "digits": ("load_digits", "classification"),
-}
-LIBSVM = {  # task, columns, files: training and, where one is published, test
-    "cpusmall": ("regression", 12, ["cpusmall.bz2"]),
-    "cadata": ("regression", 8, ["cadata.bz2"]),
-    "ijcnn1": ("classification", 22, ["ijcnn1.bz2", "ijcnn1.t.bz2"]),
-    "usps": ("classification", 256, ["usps.bz2", "usps.t.bz2"]),
-}
-NAMES = (*EMBEDDED, *LIBSVM)
+NAMES = tuple(SETS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,31 +22,28 @@ class Dataset:
     y: Any
     X_test: Any = None  # a published test part; without one, some rows are held out when the data are split
     y_test: Any = None
+    columns: tuple[str, ...] | None = None  # the names of X's columns; colour=red is a category, one-hot encoded
+    target: str | None = None  # the name of y
 
 
 def load(name: str) -> Dataset:
-    """A data set by name: diabetes (regression), breast_cancer (two classes) and digits (ten classes) are embedded;
-    cpusmall, cadata, ijcnn1 and usps are read from the folder that the environment variable AMBLE_DATA names.
+    """A data set by name: diabetes (regression), breast_cancer (two classes) and digits (ten classes) are embedded.
+
+    The files of cpusmall, cadata (regression), ijcnn1 (two classes) and usps (ten) are looked for in the folder that
+    the environment variable AMBLE_DATA names, then in the user's cache (~/.cache/amble), and else downloaded to the
+    cache from the LIBSVM page; their values are checked against a checksum each time.
 
     >>> load("diabetes").X.shape
     (442, 10)
     """
-    if name in EMBEDDED:
-        loader, task = EMBEDDED[name]
-        X, y = getattr(need("sklearn.datasets", "sim"), loader)(return_X_y=True)
-        return Dataset(name, task, np.asarray(X, np.float64), np.asarray(y))
-    if name not in LIBSVM:
-        raise unknown("data set", name, NAMES)
-    task, columns, files = LIBSVM[name]
-    folder = Path(os.environ.get("AMBLE_DATA", "."))
-    parts: list[Any] = []
-    for file in files:
-        if not (folder / file).is_file():
-            raise AmbleError(
-                f"{name} needs the file {file}, which is not in {folder.absolute()}; "
-                "set AMBLE_DATA to the folder that holds it."
-            )
-        read = need("sklearn.datasets", "sim").load_svmlight_file
-        X, y = read(str(folder / file), n_features=columns, zero_based=False)
-        parts += [X.toarray(), y]
-    return Dataset(name, task, *parts)
+    if name not in SETS:
+        raise unknown("data set", name, SETS)
+    known = SETS[name]
+    if not known.parts:
+        held = getattr(need("sklearn.datasets", "sim"), known.loader)()
+        names = tuple(map(str, held.feature_names))
+        X, y = np.asarray(held.data, np.float64), np.asarray(held.target)
+        return Dataset(name, known.task, X, y, columns=names, target=known.target)
+    X, y = read_part(name, known.parts[0])
+    X_test, y_test = read_part(name, known.parts[1]) if len(known.parts) > 1 else (None, None)
+    return Dataset(name, known.task, X, y, X_test, y_test, known.names, known.target)

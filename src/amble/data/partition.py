@@ -1,13 +1,16 @@
 """Who holds which rows: each function returns one array of row numbers an agent."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from amble.chance import check_seed
-from amble.errors import AmbleError, unknown
+from amble.errors import AmbleError, is_number, unknown
 
 Parts = list[Any]  # one integer array an agent
+ALPHA, ALPHA_MAX = 0.5, 1e6  # of how="dirichlet": where none is given, and at most
+HOLDINGS_AGENTS_MAX = 1000
 
 
 def even(y: Any, agents: int, rng: np.random.Generator) -> Parts:
@@ -42,7 +45,7 @@ def by_label(y: Any, agents: int, rng: np.random.Generator) -> Parts:
     return parts
 
 
-def dirichlet(y: Any, agents: int, rng: np.random.Generator, alpha: float = 0.5) -> Parts:
+def dirichlet(y: Any, agents: int, rng: np.random.Generator, alpha: float) -> Parts:
     """Each label's rows are shared out in proportions drawn from Dirichlet(alpha): small alpha, unlike agents.
 
     No agent is left empty: one without rows takes one from the agent that has most.
@@ -59,15 +62,89 @@ def dirichlet(y: Any, agents: int, rng: np.random.Generator, alpha: float = 0.5)
     return [np.array(part) for part in parts]
 
 
-PARTITIONS = {"even": even, "sorted": by_target, "by-label": by_label, "dirichlet": dirichlet}
+def by_sizes(y: Any, agents: int, rng: np.random.Generator, sizes: Any = None) -> Parts:
+    """Shuffled, then cut into parts of given sizes; with none given, into shares drawn from a lognormal.
+
+    Whole numbers are rows, and rows left over are nobody's; other numbers are proportions of all rows.
+    """
+    shares = rng.lognormal(size=agents) if sizes is None else np.asarray(sizes)
+    counts = shares if shares.dtype.kind in "iu" else round_shares(shares, len(y))
+    return np.split(rng.permutation(len(y))[: counts.sum()], np.cumsum(counts)[:-1])
 
 
-def partition(how: str, y: Any, agents: int, seed: int, *, task: str) -> Parts:
-    """The parts of `how`, by name; the same seed gives the same parts."""
+def round_shares(shares: Any, rows: int) -> Any:
+    """Whole numbers near the proportions, at least 1 each, that sum to the rows."""
+    wanted = rows * (shares / shares.sum())
+    counts = np.maximum(1, np.floor(wanted).astype(np.int64))
+    for _ in range(rows - counts.sum()):
+        counts[np.argmax(wanted - counts)] += 1
+    for _ in range(counts.sum() - rows):
+        counts[np.argmax(np.where(counts > 1, counts - wanted, -np.inf))] -= 1
+    return counts
+
+
+PARTITIONS: dict[str, Callable[..., Parts]] = {
+    "even": even,
+    "sorted": by_target,
+    "by-label": by_label,
+    "dirichlet": dirichlet,
+    "by-sizes": by_sizes,
+}
+
+
+def check_sizes(sizes: list[Any], agents: int, rows: int) -> None:
+    """One an agent; whole numbers are rows, and there must be as many."""
+    if len(sizes) != agents:
+        raise AmbleError(f"{len(sizes)} sizes were given for {agents} agents; give one an agent.")
+    if np.asarray(sizes).dtype.kind in "iu" and sum(sizes) > rows:
+        raise AmbleError(
+            f"the sizes sum to {sum(sizes):,}, and there are {rows:,} training rows; give fewer, or proportions "
+            "(numbers with a point, such as 1.0)."
+        )
+
+
+def settle(how: str, alpha: float | None, sizes: Any) -> dict[str, Any]:
+    """The settings of a partition, as a problem records them: sizes mean by-sizes, and dirichlet has an alpha."""
     if how not in PARTITIONS:
         raise unknown("partition", how, PARTITIONS)
+    if sizes is not None and how not in ("even", "by-sizes"):
+        raise AmbleError(f"sizes were given with how={how!r}; they are for how='by-sizes', so leave one out.")
+    if alpha is not None and how != "dirichlet":
+        raise AmbleError(f"alpha={alpha} was given with how={how!r}; it is for how='dirichlet', so leave it out.")
+    if alpha is not None and not (is_number(alpha) and 0 < alpha <= ALPHA_MAX):
+        raise AmbleError(
+            f"alpha={alpha!r} was given; it must be a number above zero, at most {ALPHA_MAX:g}: the smaller, the less "
+            "alike are the agents."
+        )
+    if sizes is not None:
+        listed = list(sizes) if isinstance(sizes, list | tuple | np.ndarray) else []
+        if not listed or not all(is_number(size) and 0 < size < np.inf for size in listed):
+            raise AmbleError(f"sizes={sizes!r} was given; give a list of numbers above zero: rows, or proportions.")
+        return {"how": "by-sizes", "sizes": np.asarray(listed).tolist()}
+    return {"how": how, "alpha": ALPHA if alpha is None else float(alpha)} if how == "dirichlet" else {"how": how}
+
+
+def partition(
+    how: str, y: Any, agents: int, seed: int, *, task: str, alpha: float | None = None, sizes: Any = None
+) -> Parts:
+    """The parts of `how`, by name; the same seed gives the same parts."""
+    options = settle(how, alpha, sizes)
+    how = options.pop("how")
     if agents > len(y):
         raise AmbleError(f"{len(y)} training rows cannot give {agents} agents a row each; use at most {len(y)} agents.")
     if how in ("by-label", "dirichlet") and task == "regression":
         raise AmbleError(f"how={how!r} needs labels and this is a regression; use how='even' or how='sorted'.")
-    return PARTITIONS[how](y, agents, np.random.default_rng([check_seed(seed), 1]))
+    if "sizes" in options:
+        check_sizes(options["sizes"], agents, len(y))
+    return PARTITIONS[how](y, agents, np.random.default_rng([check_seed(seed), 1]), **options)
+
+
+def holdings(y: Any, parts: Parts, labels: Any) -> dict[str, Any] | None:
+    """Who holds what, in plain numbers: rows of each label, or the spread of the targets; None for very many agents."""
+    if len(parts) > HOLDINGS_AGENTS_MAX:
+        return None
+    if labels is None:
+        spread = [np.quantile(y[part], [0, 0.25, 0.5, 0.75, 1]).tolist() for part in parts]
+        return {"rows": [len(part) for part in parts], "target": spread}
+    counts = [np.bincount(np.searchsorted(labels, y[part]), minlength=len(labels)).tolist() for part in parts]
+    return {"labels": labels.tolist(), "counts": counts}

@@ -1,0 +1,125 @@
+"""Where the files of the named sets are: in the folder AMBLE_DATA, in the user's cache, or yet to be downloaded.
+
+AMBLE_DATA_URL in the environment takes the place of the LIBSVM page's address: a mirror, or a server in a test.
+"""
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from amble.data import libsvm
+from amble.data.known import SETS, Part, checksum
+from amble.data.packed import read_bytes, unpacked
+from amble.errors import AmbleError
+
+PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
+UNPACKED_BYTES_MAX = 512 * 2**20
+PACKINGS = (".bz2", ".xz", "")
+
+
+def cache_folder() -> Path:
+    """The user's folder for files that can be fetched again."""
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given) / "amble"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "amble" / "Cache"
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "amble"
+
+
+def folders() -> list[Path]:
+    """Where files are looked for, in this order."""
+    own = os.environ.get("AMBLE_DATA")
+    return [*([Path(own)] if own else []), cache_folder()]
+
+
+def find(part: Part) -> Path | None:
+    """The file of a part, if it is here."""
+    places = (folder / f"{part.file}{packing}" for folder in folders() for packing in PACKINGS)
+    return next((place for place in places if place.is_file()), None)
+
+
+def url_of(part: Part) -> str:
+    return (os.environ.get("AMBLE_DATA_URL") or PAGE).rstrip("/") + "/" + part.address
+
+
+def check(name: str, part: Part, content: bytes, where: str) -> tuple[Any, Any]:
+    """X and y of a part, if its file is whole and holds the values that were published."""
+    X, y = libsvm.parse(unpacked(content, where, UNPACKED_BYTES_MAX), where, SETS[name].columns)
+    found = checksum(X, y)
+    if found != part.sha256:
+        raise AmbleError(
+            f"{where} is not {part.file} as it was published: the checksum of its {len(y):,} rows begins with "
+            f"{found[:12]}, and that of the {part.rows:,} published ones with {part.sha256[:12]}; copy it again."
+        )
+    return X, y
+
+
+def read_part(name: str, part: Part) -> tuple[Any, Any]:
+    """X and y of a part, downloaded first if it is nowhere here."""
+    path = find(part) or fetch(name, part)
+    try:
+        return check(name, part, read_bytes(path), str(path))
+    except AmbleError as error:
+        raise AmbleError(f"{reason(error)}; delete it, and fetch it again with: amble data get {name}.") from error
+
+
+def fetch(name: str, part: Part) -> Path:
+    """Download a part to the cache; it gets its name there only when it is whole and right."""
+    from amble.data.download import download  # and with it the web, which most runs never need
+
+    folder, url = cache_folder(), url_of(part)
+    goal = folder / url.rpartition("/")[2]
+    held = goal.with_name(f"{goal.name}.{os.getpid()}.part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        content = download(url, goal.name)
+        check(name, part, content, url)
+        held.write_bytes(content)
+        os.replace(held, goal)
+    except AmbleError as error:
+        files = " and ".join(url_of(each) for each in SETS[name].parts if each is part or find(each) is None)
+        raise AmbleError(
+            f"{reason(error)}; try again, or get {files} by other means and put what you get into {folder}, or into "
+            "the folder that the environment variable AMBLE_DATA names."
+        ) from error
+    except OSError as error:
+        raise AmbleError(
+            f"nothing can be written to the cache folder {folder} ({error.strerror}); "
+            "set XDG_CACHE_HOME to a folder of yours."
+        ) from error
+    finally:
+        with suppress(OSError):
+            held.unlink()
+    return goal
+
+
+def get(name: str) -> list[tuple[Path, bool]]:
+    """Every file of a set, fetched to the cache where it is not here yet or is damaged there; with whether it was."""
+    files = []
+    for part in SETS[name].parts:
+        path = find(part)
+        if path is not None and path.parent != cache_folder():
+            read_part(name, part)  # in a folder that is not ours to mend: if it is wrong, this says so
+            files.append((path, False))
+        elif path is not None and is_right(name, part, path):
+            files.append((path, False))
+        else:
+            files.append((fetch(name, part), True))
+            if path is not None and path != files[-1][0]:
+                path.unlink()  # only now: a damaged file may be all there is
+    return files
+
+
+def is_right(name: str, part: Part, path: Path) -> bool:
+    try:
+        check(name, part, read_bytes(path), str(path))
+    except AmbleError:
+        return False
+    return True
+
+
+def reason(error: AmbleError) -> str:
+    """What was wrong, without what to do about it, which depends on where the file is."""
+    return str(error).rpartition("; ")[0]

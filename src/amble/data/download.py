@@ -1,0 +1,60 @@
+"""One file from the web, whole and of a bounded size, with a bar where somebody watches."""
+
+import http.client
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from amble.errors import AmbleError
+
+DOWNLOAD_BYTES_MAX = 64 * 2**20
+PIECE_BYTES = 2**16
+TIMEOUT_S = 30.0
+
+
+def download(url: str, label: str) -> bytes:
+    """The content of a web address; every error begins with the address."""
+    pieces: list[bytes] = []
+    done = 0
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
+            size = int(answer.headers.get("Content-Length") or 0)
+            if size > DOWNLOAD_BYTES_MAX:
+                raise _failed(url, f"it is {size:,} bytes long, more than the {DOWNLOAD_BYTES_MAX:,} that are taken")
+            with bar(label, size) as show:
+                while piece := answer.read(PIECE_BYTES):
+                    pieces.append(piece)
+                    done += len(piece)
+                    if done > DOWNLOAD_BYTES_MAX:
+                        raise _failed(url, f"it is longer than the {DOWNLOAD_BYTES_MAX:,} bytes that are taken")
+                    show(done)
+    except AmbleError:
+        raise
+    except urllib.error.HTTPError as error:
+        raise _failed(url, f"the server says {error.code} {error.reason}") from error
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise _failed(url, str(getattr(error, "reason", "") or error or type(error).__name__)) from error
+    if size and done != size:
+        raise _failed(url, f"{done:,} of {size:,} bytes came")
+    return b"".join(pieces)
+
+
+def _failed(url: str, why: str) -> AmbleError:
+    return AmbleError(f"{url} could not be downloaded ({why.rstrip('.')}); try again.")
+
+
+@contextmanager
+def bar(label: str, size: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal's standard error, and nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=size or None)
+        yield lambda done: progress.update(task, completed=done)

@@ -1,0 +1,84 @@
+"""What each column of X is: a column's numbers, or whether its text is a certain one (one-hot)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from amble.data.tables import Column, Table
+from amble.errors import AmbleError
+
+CATEGORIES_MAX = 256  # of one column
+Plan = list[tuple[Column, str | None]]  # one entry a column of X: the file's column, and which text of it
+
+
+def encode(
+    table: Table, features: list[Column], one_hot: bool, columns: Sequence[str] | None
+) -> tuple[Any, tuple[str, ...]]:
+    """X and the names of its columns; with another data set's columns given, those."""
+    plan = make_plan(table, features, one_hot) if columns is None else match_plan(table, features, columns)
+    names = tuple(column.name if value is None else f"{column.name}={value}" for column, value in plan)
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise AmbleError(f"{table.where} gives two columns the name {twice!r} when encoded; rename one of them.")
+    X = np.empty((len(features[0].texts or features[0].numbers), len(plan)))
+    for k, (column, value) in enumerate(plan):
+        X[:, k] = column.numbers if value is None else [text == value for text in column.texts or ()]
+    return X, names
+
+
+def make_plan(table: Table, features: list[Column], one_hot: bool) -> Plan:
+    """Every column in the file's order; a column of text becomes its categories, sorted."""
+    plan: Plan = []
+    for column in features:
+        if column.numbers is not None:
+            plan.append((column, None))
+            continue
+        values = sorted(set(column.texts or ()))
+        if not one_hot:
+            table.refuse_text(column, "mend it, or give categorical='one-hot' (--one-hot) if it is a category")
+        if len(values) > CATEGORIES_MAX:
+            table.refuse_text(
+                column, f"mend it, or drop the column: {len(values):,} texts are more than {CATEGORIES_MAX} categories"
+            )
+        plan += [(column, value) for value in values]
+    return plan
+
+
+def match_plan(table: Table, features: list[Column], columns: Sequence[str]) -> Plan:
+    """The columns that another data set has, found in this table; nothing may be missing or left over."""
+    here = {column.name: column for column in features}
+    plan: Plan = []
+    for name in columns:
+        cuts = [k for k, letter in enumerate(name) if letter == "=" and name[:k] in here]
+        if name in here:
+            if here[name].numbers is None:
+                table.refuse_text(here[name], "the columns given have numbers there: mend it")
+            plan.append((here[name], None))
+        elif cuts:
+            plan.append((here[name[: cuts[-1]]], name[cuts[-1] + 1 :]))
+        else:
+            raise AmbleError(
+                f"{table.where} has no column {name.partition('=')[0]}, which the columns given have; add it."
+            )
+    for column in features:
+        known = {value for used, value in plan if used is column}
+        if not known:
+            raise AmbleError(f"{table.where} has a column {column.name}, which the columns given have not; drop it.")
+        if None not in known:
+            refuse_strange(table, column, known)
+    return plan
+
+
+def refuse_strange(table: Table, column: Column, known: set[str | None]) -> None:
+    """A category that was not there when the columns were made has no column to go to."""
+    if column.texts is None:
+        raise AmbleError(
+            f"{table.where}, column {column.name} holds numbers, and the columns given have text there; mend it."
+        )
+    strange = next((k for k, text in enumerate(column.texts) if text not in known), None)
+    if strange is not None:
+        raise AmbleError(
+            f"{table.place(strange, column)} holds {column.texts[strange][:40]!r}, a category that the columns given "
+            "have not; drop such rows, or make the columns anew with them."
+        )

@@ -1,0 +1,122 @@
+"""Files of your own as data sets: CSV, NPZ, Parquet and LIBSVM text, told apart by the file's ending."""
+
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from amble.data import delimited, libsvm, parquet
+from amble.data.datasets import Dataset
+from amble.data.encoding import encode
+from amble.data.packed import as_text, inner_suffix, read_bytes, unpacked
+from amble.data.tables import Table
+from amble.data.targets import find_target, labels_or_amounts, targets
+from amble.errors import AmbleError, unknown
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+CATEGORICAL = ("refuse", "one-hot")
+TASKS = ("regression", "classification")
+SAVE = "write it with numpy.savez(path, X=X, y=y)"
+
+
+def read_file(
+    path: str | Path,
+    *,
+    task: str | None = None,
+    target: str | int | None = None,
+    header: bool | None = None,
+    categorical: str = "refuse",
+    columns: Sequence[str] | None = None,
+) -> Dataset:
+    """A data set from a file: .csv, .tsv, .npz (arrays X, y and, if there are, X_test, y_test), .parquet, and LIBSVM
+    text under any other name; text may be packed (.bz2, .xz, .gz).
+
+    task          regression or classification; without it, targets that are text or whole numbers of at most 20 values
+                  are labels
+    target        a table's target column, by name or number (from 0; -1 is the last); without it, the last
+    header        whether a .csv or .tsv begins with a row of names; without it, it does if no cell there is a number
+    categorical   "one-hot" makes one column of 0 and 1 of each text in a column of text, named colour=red and so on;
+                  "refuse" says where the text is
+    columns       another data set's columns: this file is encoded in the same way, in the same order
+
+    A column without a name is known by its number, in LIBSVM text by its index.
+    """
+    path = Path(path)
+    kind, name = inner_suffix(path), path.name.partition(".")[0] or path.name
+    if task not in (None, *TASKS):
+        raise unknown("task", task, TASKS)
+    if categorical not in CATEGORICAL:
+        raise unknown("way to treat categories", categorical, CATEGORICAL)
+    if target is not None and kind not in (*DELIMITERS, ".parquet"):
+        raise AmbleError(f"target={target!r} was given for {path}, which says itself what the target is; leave it out.")
+    if header is not None and kind not in DELIMITERS:
+        raise AmbleError(f"header={header} was given for {path}; it is for .csv and .tsv files, so leave it out.")
+    where, content = str(path), unpacked(read_bytes(path), str(path))
+    if kind == ".npz":
+        return read_npz(content, name, where, task, columns)
+    if kind == ".parquet":
+        return from_table(parquet.read(content, where), name, task, target, categorical, columns)
+    if kind in DELIMITERS:
+        as_cells = columns is not None and any("=" in each for each in columns)  # categories may look like numbers
+        table = delimited.read(as_text(content, where), where, DELIMITERS[kind], header, as_cells)
+        return from_table(table, name, task, target, categorical, columns)
+    X, y = libsvm.parse(content, where, None if columns is None else len(columns))
+    y, task = labels_or_amounts(y, task)
+    return Dataset(name, task, X, y, columns=tuple(str(k + 1) for k in range(X.shape[1])))
+
+
+def from_table(
+    table: Table,
+    name: str,
+    task: str | None,
+    target: str | int | None,
+    categorical: str,
+    columns: Sequence[str] | None,
+) -> Dataset:
+    chosen = find_target(table, target)
+    features = [column for column in table.columns if column is not chosen]
+    if not features:
+        raise AmbleError(
+            f"{table.where} has one column, {chosen.name}, and a target needs others beside it; set cells apart by "
+            "commas in a .csv file and by tabs in a .tsv file."
+        )
+    table.refuse_gaps()
+    y, task = targets(table, chosen, task)
+    X, names = encode(table, features, categorical == "one-hot", columns)
+    return Dataset(name, task, X, y, columns=names, target=chosen.name)
+
+
+def read_npz(content: bytes, name: str, where: str, task: str | None, columns: Sequence[str] | None) -> Dataset:
+    """Arrays by their names; nothing in the file is run, as pickled objects would be."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as held:
+            there = ", ".join(held.files) or "none"
+            arrays: dict[str, Any] = {key: held[key] for key in held.files if key in ("X", "y", "X_test", "y_test")}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+        raise AmbleError(f"{where} is not a whole .npz file of plain arrays ({error}); {SAVE}.") from error
+    for rows, wanted in (("X", "y"), ("X_test", "y_test")):
+        if rows == "X" or rows in arrays or wanted in arrays:
+            for key in (rows, wanted):
+                if key not in arrays:
+                    raise AmbleError(f"{where} has no array {key} (its arrays: {there}); {SAVE}.")
+            X, y = arrays[rows], arrays[wanted]
+            if X.ndim != 2 or y.ndim != 1 or len(X) != len(y) or X.dtype.kind not in "biuf":
+                raise AmbleError(
+                    f"{where}: {rows} has shape {X.shape} of {X.dtype} and {wanted} {y.shape}; give rows of numbers as "
+                    "(rows, columns) and targets as (rows,)."
+                )
+            if columns is not None and X.shape[1] != len(columns):
+                raise AmbleError(f"{where}: {rows} has {X.shape[1]} columns, and {len(columns)} are given; match them.")
+            arrays[rows] = X.astype(np.float64)
+    y = arrays["y"]
+    if y.dtype.kind not in "biuf":
+        if task == "regression":
+            raise AmbleError(f"{where}: y holds text, and regression needs numbers; give task='classification'.")
+        return Dataset(name, "classification", **arrays, columns=None if columns is None else tuple(columns))
+    if not np.isfinite(y).all():
+        raise AmbleError(f"{where}: y holds values that are not finite; fill or drop them first.")
+    arrays["y"], task = labels_or_amounts(y.astype(np.float64), task)
+    return Dataset(name, task, **arrays, columns=None if columns is None else tuple(columns))

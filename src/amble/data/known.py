@@ -1,0 +1,69 @@
+"""The table of named data sets: three come with scikit-learn, the paper's four are files of the LIBSVM page."""
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Part(NamedTuple):
+    """One published file. Its checksum is that of the values, as the same rows are published in several spellings."""
+
+    file: str  # the name without an ending that says how it is packed
+    address: str  # below the page's own
+    rows: int
+    size_bytes: int  # of the download, about
+    sha256: str
+
+
+class Known(NamedTuple):
+    """What is known of a data set before it is read; one with no parts comes with scikit-learn, by its loader."""
+
+    task: str
+    rows: int
+    columns: int
+    classes: int = 0
+    parts: tuple[Part, ...] = ()  # training and, where one is published, test
+    names: tuple[str, ...] | None = None
+    target: str | None = None
+    loader: str = ""
+
+
+CPUSMALL, CADATA, IJCNN1, IJCNN1_TEST, USPS, USPS_TEST = (
+    "d0750d9c0a3a503d41ed3201748c7d31bce7f7be5cfb6f0a257802df8bacef6d",
+    "3658a8239926f8a3124db49b6daa112aebe3f862371868eb14848e329416cd25",
+    "4866496f5011bc5ae0952737618e35cf52b7384e22f3e1b5929f37dd705b90ce",
+    "35880d211b59695b126d8e725fe9c479d640dcd55a50983c0ca272c2ffb0b157",
+    "acb89dcc7216697287b32b25f3f366a8c4dd49e13055efe5473f9d4a007a395a",
+    "7b83f7fde929b4772f084122648ef75e2d222d30790299d06bc9a754e3b363c2",
+)
+CPU = "lread", "lwrite", "scall", "sread", "swrite", "fork", "exec", "rchar", "wchar", "runqsz", "freemem", "freeswap"
+HOUSES = "income", "age", "rooms", "bedrooms", "population", "households", "latitude", "longitude"
+
+cpusmall = Part("cpusmall", "regression/cpusmall", 8192, 700_000, CPUSMALL)
+cadata = Part("cadata", "regression/cadata", 20640, 1_500_000, CADATA)
+ijcnn1 = (
+    Part("ijcnn1", "binary/ijcnn1.bz2", 49990, 1_398_220, IJCNN1),
+    Part("ijcnn1.t", "binary/ijcnn1.t.bz2", 91701, 2_597_597, IJCNN1_TEST),
+)
+usps = (
+    Part("usps", "multiclass/usps.bz2", 7291, 6_579_383, USPS),
+    Part("usps.t", "multiclass/usps.t.bz2", 2007, 1_831_726, USPS_TEST),
+)
+SETS = {
+    "diabetes": Known("regression", 442, 10, target="progression", loader="load_diabetes"),
+    "breast_cancer": Known("classification", 569, 30, 2, target="benign", loader="load_breast_cancer"),
+    "digits": Known("classification", 1797, 64, 10, target="digit", loader="load_digits"),
+    "cpusmall": Known("regression", 8192, 12, parts=(cpusmall,), names=CPU, target="usr"),
+    "cadata": Known("regression", 20640, 8, parts=(cadata,), names=HOUSES, target="value"),
+    "ijcnn1": Known("classification", 49990, 22, 2, ijcnn1),
+    "usps": Known("classification", 7291, 256, 10, usps),
+}
+
+
+def checksum(X: Any, y: Any) -> str:
+    """SHA-256 of the shape, the targets and the rows, as little-endian doubles; -0 counts as 0."""
+    sha = hashlib.sha256(f"{X.shape[0]} {X.shape[1]}".encode())
+    for values in (y, X):
+        sha.update((np.ascontiguousarray(values) + 0.0).astype("<f8").tobytes())
+    return sha.hexdigest()

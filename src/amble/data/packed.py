@@ -1,0 +1,53 @@
+"""A file's bytes, unpacked by its ending; a file that is cut short is one sentence."""
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from pathlib import Path
+from typing import Any
+
+from amble.errors import AmbleError
+
+OPENERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open, ".gz": gzip.open}
+HALF = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what the openers raise on half a file
+
+
+def inner_suffix(path: Path) -> str:
+    """The ending that says the format, beneath one that says how it is packed: .csv for rows.csv.bz2."""
+    return (path.with_suffix("") if path.suffix.lower() in OPENERS else path).suffix.lower()
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content as it lies there."""
+    if not path.is_file():
+        raise AmbleError(f"there is no file {path}; give the path of one.")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise AmbleError(f"{path} cannot be read ({error.strerror}); give one that you may read.") from error
+
+
+def unpacked(content: bytes, where: str, limit: int | None = None) -> bytes:
+    """The content unpacked, by the ending of where it came from; a limit keeps a small file from filling the memory."""
+    opener = OPENERS.get(Path(where).suffix.lower())
+    if opener is None:
+        return content
+    try:
+        with opener(io.BytesIO(content), "rb") as file:
+            whole: bytes = file.read() if limit is None else file.read(limit + 1)
+    except HALF as error:
+        raise AmbleError(f"{where} is cut short or damaged ({str(error).rstrip('.')}); copy it again.") from error
+    if limit is not None and len(whole) > limit:
+        raise AmbleError(f"{where} unpacks to more than {limit:,} bytes; copy it again.")
+    return whole
+
+
+def as_text(content: bytes, where: str) -> str:
+    """The content as text, with or without the mark that some programs put at its start."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise AmbleError(f"{where}, line {line} is not UTF-8 text; save the file as UTF-8.") from error

@@ -1,0 +1,55 @@
+"""A file's columns, and where in the file each cell is."""
+
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from amble.errors import AmbleError
+
+
+class Column(NamedTuple):
+    """A column's cells as text (None where the file holds numbers) and as numbers (None where some cell is not)."""
+
+    name: str
+    texts: list[str] | None
+    numbers: Any
+
+
+class Table(NamedTuple):
+    """A file's columns; `lines` says where in the file each row is (None: counted from 1)."""
+
+    where: str
+    columns: list[Column]
+    lines: list[int] | None
+
+    def place(self, row: int, column: Column) -> str:
+        at = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        return f"{self.where}, {at}, column {' '.join(column.name.split())}"
+
+    def refuse_gaps(self) -> None:
+        """No cell may be empty or not finite: what to put there is not for us to guess."""
+        for column in self.columns:
+            if column.numbers is not None:
+                gaps = np.flatnonzero(~np.isfinite(column.numbers)).tolist()
+            else:
+                gaps = [k for k, text in enumerate(column.texts or ()) if text.lower() in ("", "nan")]
+            if gaps:
+                cell = column.texts[gaps[0]] if column.texts is not None else str(column.numbers[gaps[0]])
+                raise AmbleError(
+                    f"{self.place(gaps[0], column)} is {cell or 'empty'} ({len(gaps)} such in that column); "
+                    "fill such cells or drop their rows first."
+                )
+
+    def refuse_text(self, column: Column, advice: str) -> NoReturn:
+        """Name the first cell of a column that is not a number."""
+        row, text = next((k, text) for k, text in enumerate(column.texts or ()) if as_numbers([text]) is None)
+        raise AmbleError(f"{self.place(row, column)} holds {text[:40]!r}, which is not a number; {advice}.")
+
+
+def as_numbers(texts: list[str]) -> Any:
+    """Cells as numbers (nan and inf among them), or None where one is something else."""
+    try:
+        numbers = np.array([float(text) for text in texts])
+    except ValueError:
+        return None
+    return None if any("_" in text for text in texts) else numbers  # Python reads 1_000 as a number; a table does not

@@ -1,0 +1,47 @@
+"""Which column is the target, and whether its cells are labels or amounts."""
+
+import difflib
+from typing import Any
+
+import numpy as np
+
+from amble.data.tables import Column, Table
+from amble.errors import AmbleError, unknown
+
+CLASSES_MAX = 20  # whole-number targets with more values than this are taken for amounts
+
+
+def find_target(table: Table, target: str | int | None) -> Column:
+    """By name or by number: from 0, or from the end with -1; without either, the last."""
+    names = [column.name for column in table.columns]
+    if target is None:
+        return table.columns[-1]
+    if isinstance(target, str) and target in names:
+        return table.columns[names.index(target)]
+    try:
+        return table.columns[int(target)]
+    except IndexError as error:
+        raise AmbleError(
+            f"target={target} was given and {table.where} has {len(names)} columns; give a name, a number from 0 to "
+            f"{len(names) - 1}, or -1 for the last."
+        ) from error
+    except (TypeError, ValueError):
+        near = names if len(names) <= 30 else difflib.get_close_matches(str(target), names, 5, 0.3) or names[:30]
+        raise unknown(f"column of {table.where}", target, near) from None
+
+
+def targets(table: Table, column: Column, task: str | None) -> tuple[Any, str]:
+    """Targets and task. Text is labels, and few whole numbers are, unless the task is said to be regression."""
+    if column.numbers is not None:
+        return labels_or_amounts(column.numbers, task)
+    if task == "regression":
+        table.refuse_text(column, "regression needs numbers: mend it, or give another target or task='classification'")
+    return np.array(column.texts), "classification"
+
+
+def labels_or_amounts(numbers: Any, task: str | None) -> tuple[Any, str]:
+    """Targets that are numbers, and the task: whole numbers of at most 20 values are labels, unless it is said."""
+    whole = bool((numbers == np.round(numbers)).all() and np.abs(numbers).max(initial=0.0) < 2**53)
+    if task is None:
+        task = "classification" if whole and len(np.unique(numbers)) <= CLASSES_MAX else "regression"
+    return (numbers.astype(np.int64) if task == "classification" and whole else numbers), task

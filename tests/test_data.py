@@ -1,0 +1,341 @@
+"""Named data sets: where they are looked for, real downloads from a real server, and what is refused."""
+
+import bz2
+import hashlib
+import lzma
+import os
+import pty
+import socket
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import amble
+from amble import AmbleError
+from amble.data import cache, download
+from amble.data.known import SETS, Known, Part, checksum
+
+FOLDER = Path(os.environ.get("AMBLE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+TEXT = b"1.5 1:0.25 3:-2\n-2 2:1e3\n0.5 1:1 2:2 3:3\n"
+X = np.array([[0.25, 0, -2], [0, 1e3, 0], [1, 2, 3]])
+Y = np.array([1.5, -2, 0.5])
+TINY = Known("regression", 3, 3, parts=(Part("tiny", "some/tiny.bz2", 3, 60, checksum(X, Y)),))
+
+
+class Server:
+    """A real web server of a few files; those in `cut` announce more bytes than come."""
+
+    def __init__(self):
+        self.files, self.cut, self.asked = {}, set(), []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                outer.asked.append(self.path)
+                content = outer.files.get(self.path)
+                if content is None:
+                    self.send_error(404)
+                    return
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content[: len(content) // 2] if self.path in outer.cut else content)
+
+            def log_message(self, *_):
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+
+
+@pytest.fixture
+def server():
+    made = Server()
+    thread = threading.Thread(target=made.http.serve_forever)
+    thread.start()
+    yield made
+    made.http.shutdown()
+    thread.join()
+    made.http.server_close()
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path, server):
+    """A data set of three rows that only the server has; gives the cache folder."""
+    monkeypatch.setitem(SETS, "tiny", TINY)
+    monkeypatch.delenv("AMBLE_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("AMBLE_DATA_URL", server.url)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    server.files["/some/tiny.bz2"] = bz2.compress(TEXT)
+    return tmp_path / "cache" / "amble"
+
+
+def refused(sentence):
+    return pytest.raises(AmbleError, match=sentence)
+
+
+def files_in(folder):
+    return sorted(path.name for path in folder.glob("*"))
+
+
+@pytest.mark.parametrize(("name", "known"), SETS.items())
+def test_every_set_is_as_the_table_says(name, known, monkeypatch):
+    missing = [part.file for part in known.parts if not (FOLDER / f"{part.file}.bz2").is_file()]
+    if missing:
+        pytest.skip(f"{missing[0]}.bz2 is not in {FOLDER}")
+    monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
+    data = amble.load(name)
+    assert (data.task, data.X.shape) == (known.task, (known.rows, known.columns))
+    assert known.classes == (len(np.unique(data.y)) if data.task == "classification" else 0)
+    assert data.columns is None or len(set(data.columns)) == known.columns
+    if len(known.parts) == 2:
+        assert data.X_test.shape == (known.parts[1].rows, known.columns)
+        assert set(np.unique(data.y_test)) == set(np.unique(data.y))
+
+
+@pytest.mark.parametrize("file", ["cpusmall", "cadata", "ijcnn1.t", "usps.t"])
+def test_the_parser_and_scikit_learns_agree(file):
+    from sklearn.datasets import load_svmlight_file
+
+    from amble.data import libsvm
+
+    path = FOLDER / f"{file}.bz2"
+    if not path.is_file():
+        pytest.skip(f"{file}.bz2 is not in {FOLDER}")
+    rows, y = libsvm.parse(bz2.decompress(path.read_bytes()), file)
+    theirs, their_y = load_svmlight_file(str(path), zero_based=False)
+    assert np.array_equal(rows, theirs.toarray())
+    assert np.array_equal(y, their_y)
+
+
+def test_the_checksum_is_of_the_values_and_not_of_their_spelling():
+    by_hand = hashlib.sha256(b"3 3" + Y.astype("<f8").tobytes() + X.astype("<f8").tobytes()).hexdigest()
+    assert checksum(X, Y) == by_hand
+    assert checksum(np.where(X == 0, -0.0, X), Y) == by_hand
+    assert checksum(np.asfortranarray(X), Y) == by_hand
+    assert checksum(X.reshape(9, 1), Y) != by_hand
+
+
+def test_a_set_is_downloaded_once_and_then_read_from_the_cache(tiny, server):
+    for _ in range(2):
+        data = amble.load("tiny")
+        assert np.array_equal(data.X, X)
+        assert np.array_equal(data.y, Y)
+    assert server.asked == ["/some/tiny.bz2"]
+    assert files_in(tiny) == ["tiny.bz2"]
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".bz2", bz2.compress), (".xz", lzma.compress), ("", bytes)])
+@pytest.mark.parametrize("place", ["AMBLE_DATA", "cache"])
+def test_a_file_that_is_here_is_not_downloaded(ending, pack, place, tiny, server, monkeypatch, tmp_path):
+    folder = tiny if place == "cache" else tmp_path / "mine"
+    folder.mkdir(parents=True)
+    if place == "AMBLE_DATA":
+        monkeypatch.setenv("AMBLE_DATA", str(folder))
+    (folder / f"tiny{ending}").write_bytes(pack(TEXT.replace(b"1e3", b"1000.00").replace(b"\n", b"\r\n")))
+    assert np.array_equal(amble.load("tiny").X, X)
+    assert server.asked == []
+
+
+@pytest.mark.usefixtures("tiny")
+def test_amble_data_comes_before_the_cache(monkeypatch, tmp_path):
+    amble.load("tiny")
+    (tmp_path / "tiny").write_bytes(TEXT[:16])
+    monkeypatch.setenv("AMBLE_DATA", str(tmp_path))
+    with refused("tiny is not tiny as it was published"):
+        amble.load("tiny")
+
+
+def test_wrong_values_are_one_sentence_with_both_checksums(tiny):
+    tiny.mkdir(parents=True)
+    (tiny / "tiny").write_bytes(TEXT.replace(b"0.25", b"0.26"))
+    found = checksum(np.where(X == 0.25, 0.26, X), Y)[:12]
+    with refused(rf"{tiny}/tiny is not tiny .*{found}.*{checksum(X, Y)[:12]}; delete it.*amble data get tiny\.$"):
+        amble.load("tiny")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tiny.bz2", bz2.compress(TEXT)[:-10]),
+        ("tiny.bz2", b"<html>no such page</html>"),
+        ("tiny.xz", lzma.compress(TEXT)[:-20]),
+        ("tiny.xz", b""),
+        ("tiny", TEXT[:-12]),  # within a number
+        ("tiny", TEXT[:-3]),  # within an index:value
+        ("tiny", b""),
+        ("tiny", b"1 7:1\n"),
+    ],
+)
+def test_half_a_file_is_one_sentence_and_get_mends_it(name, content, tiny, server):
+    tiny.mkdir(parents=True)
+    (tiny / name).write_bytes(content)
+    with refused(rf"^{tiny}/{name}\b.*; delete it, and fetch it again with: amble data get tiny\.$") as caught:
+        amble.load("tiny")
+    assert "\n" not in str(caught.value)
+    whole = server.files.pop("/some/tiny.bz2")
+    with refused("404 Not Found.*or get http://.*/some/tiny.bz2 by other means"):
+        cache.get("tiny")
+    assert files_in(tiny) == [name]  # nothing is lost before there is something better
+    server.files["/some/tiny.bz2"] = whole
+    assert cache.get("tiny") == [(tiny / "tiny.bz2", True)]
+    assert cache.get("tiny") == [(tiny / "tiny.bz2", False)]
+    assert files_in(tiny) == ["tiny.bz2"]
+    assert np.array_equal(amble.load("tiny").X, X)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_damaged_file_in_a_folder_of_yours_is_left_to_you(monkeypatch, tmp_path, server):
+    (tmp_path / "tiny").write_bytes(TEXT[:16])
+    monkeypatch.setenv("AMBLE_DATA", str(tmp_path))
+    with refused("delete it"):
+        cache.get("tiny")
+    assert server.asked == []
+    assert (tmp_path / "tiny").read_bytes() == TEXT[:16]
+
+
+def test_a_download_of_other_values_is_not_kept(tiny, server):
+    server.files["/some/tiny.bz2"] = bz2.compress(TEXT.replace(b"0.25", b"0.26"))
+    with refused(rf"^{server.url}/some/tiny.bz2 is not tiny .*; try again, or get .* put what you get into {tiny}"):
+        amble.load("tiny")
+    assert files_in(tiny) == []
+
+
+def test_a_download_cut_short_is_not_kept(tiny, server):
+    size = len(server.files["/some/tiny.bz2"])
+    server.cut.add("/some/tiny.bz2")
+    with refused(rf"could not be downloaded \({size // 2} of {size} bytes came\); try again"):
+        amble.load("tiny")
+    assert files_in(tiny) == []
+
+
+def test_a_download_of_half_a_file_is_not_kept(tiny, server):
+    server.files["/some/tiny.bz2"] = bz2.compress(TEXT)[:-10]
+    with refused("is cut short or damaged .*; try again"):
+        amble.load("tiny")
+    assert files_in(tiny) == []
+
+
+def test_a_page_that_is_not_there(tiny, server):
+    server.files.clear()
+    with refused(r"could not be downloaded \(the server says 404 Not Found\); try again"):
+        amble.load("tiny")
+    assert files_in(tiny) == []
+
+
+def test_a_download_has_a_largest_size(tiny, monkeypatch):
+    monkeypatch.setattr(download, "DOWNLOAD_BYTES_MAX", 20)
+    with refused(r"bytes long, more than the 20 that are taken"):
+        amble.load("tiny")
+    assert files_in(tiny) == []
+
+
+def test_no_network_says_which_file_goes_where(tiny, monkeypatch):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    monkeypatch.setenv("AMBLE_DATA_URL", f"http://127.0.0.1:{port}/")
+    with refused(
+        rf"http://127.0.0.1:{port}/some/tiny.bz2 could not be downloaded .*refused.*or get .*/some/tiny.bz2 .*"
+        rf"into {tiny}, or into the folder that the environment variable AMBLE_DATA names\.$"
+    ):
+        amble.load("tiny")
+    monkeypatch.setenv("AMBLE_DATA_URL", "not an address")
+    with refused("not an address/some/tiny.bz2 could not be downloaded"):
+        amble.load("tiny")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with refused("nothing can be written to the cache folder .*file/amble .*; set XDG_CACHE_HOME"):
+        amble.load("tiny")
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"),
+    [("linux", ".cache/amble"), ("darwin", "Library/Caches/amble"), ("win32", "AppData/Local/amble/Cache")],
+)
+def test_the_cache_folder_of_each_system(platform, expected, monkeypatch):
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert cache.cache_folder() == Path.home() / expected
+
+
+def run_amble(*words, cwd, **environment):
+    kept = {key: value for key, value in os.environ.items() if key not in ("AMBLE_DATA", "COLUMNS")}
+    settings = {**kept, "XDG_CACHE_HOME": str(cwd / "cache"), "no_proxy": "127.0.0.1", **environment}
+    command = [sys.executable, "-m", "amble", *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False, env=settings)
+
+
+def test_amble_data_lists_the_sets_in_80_columns(tmp_path):
+    done = run_amble("data", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines()[:-1])) <= 80
+    for words in (*SETS, "embedded", "not here", "49,990", "91,701", "10 classes", "8.4 MB", str(tmp_path)):
+        assert words in done.stdout
+    assert not (tmp_path / "cache").exists()
+
+
+def test_amble_data_get_downloads_lists_and_compares(tmp_path, server):
+    if not (FOLDER / "cpusmall.bz2").is_file():
+        pytest.skip(f"cpusmall.bz2 is not in {FOLDER}")
+    server.files["/regression/cpusmall"] = bz2.decompress((FOLDER / "cpusmall.bz2").read_bytes())
+    done = run_amble("data", "get", "cpusmall", "digits", cwd=tmp_path, AMBLE_DATA_URL=server.url)
+    assert done.returncode == 0, done.stderr
+    file = tmp_path / "cache" / "amble" / "cpusmall"
+    assert f"cpusmall was downloaded to {file}\n" in done.stdout
+    assert "digits is embedded" in done.stdout
+    assert files_in(file.parent) == ["cpusmall"]
+    again = run_amble("data", "get", "cpusmall", cwd=tmp_path, AMBLE_DATA_URL=server.url)
+    assert again.stdout == f"cpusmall is already here: {file}\n"
+    assert server.asked == ["/regression/cpusmall"]
+    listed = run_amble("data", cwd=tmp_path).stdout
+    assert str(file.parent) in "".join(line[60:].strip() for line in listed.splitlines())
+    ran = run_amble("compare", "--data", "cpusmall", "-n", "4", "--hops", "40", "-m", "I-BCD", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_amble_data_get_without_the_file_is_one_sentence(tmp_path, server):
+    for words, sentence in (("cadata", "404 Not Found"), ("cadat", "did you mean 'cadata'")):
+        done = run_amble("data", "get", words, cwd=tmp_path, AMBLE_DATA_URL=server.url)
+        assert done.returncode == 2
+        assert done.stderr.startswith("amble: ")
+        assert sentence in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert files_in(tmp_path / "cache" / "amble") == []
+
+
+@pytest.mark.usefixtures("tiny")
+def test_somebody_who_watches_sees_a_bar(tmp_path):
+    """On a terminal's standard error, which here is a pseudo-terminal."""
+    ours, theirs = pty.openpty()
+    get = "download(os.environ['AMBLE_DATA_URL'] + '/some/tiny.bz2', 'tiny.bz2')"
+    code = f"import os\nfrom amble.data.download import download\n{get}"
+    settings = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=theirs, env=settings) as child:
+        os.close(theirs)
+        seen = b""
+        try:
+            while piece := os.read(ours, 4096):
+                seen += piece
+        except OSError:  # the end, on Linux
+            pass
+        assert child.wait(60) == 0
+    os.close(ours)
+    assert b"tiny.bz2" in seen
+    assert b"bytes" in seen
+
+
+def test_help_has_examples(tmp_path):
+    for words, example in ((["data"], "amble data get all"), (["data", "get"], "amble data get cpusmall cadata")):
+        assert example in run_amble(*words, "--help", cwd=tmp_path).stdout
