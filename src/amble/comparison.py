@@ -54,6 +54,13 @@ class Comparison:
 
         return comparison_figure(self, Path(path))
 
+    def report(self, path: str | Path) -> Path:
+        """One web page with plots, tables and settings, that opens without a network."""
+        from amble.report.page import write_page
+        from amble.report.sections import group
+
+        return write_page(Path(path), group(self.runs), title="Comparison of methods")
+
     def save(self, folder: str | Path) -> list[Path]:
         """Every run as FOLDER/1-i-bcd.json and .npz, and so on."""
         return [run.save(Path(folder) / file_name(k, run)) for k, run in enumerate(self.runs, 1)]

@@ -47,3 +47,16 @@ def comparison_table(comparison: Any) -> Table:
             known(last["distance"], ".1e"),
         )
     return table
+
+
+def verdict_table(sections: Any) -> Table:
+    """Claims down, figures across."""
+    colours = {"held": "green", "did not hold": "red", "held in part": "yellow"}
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title="Which claims held")
+    table.add_column("claim", overflow="fold")
+    for section in sections:
+        table.add_column(section.title.replace(": ", "\n"))
+    for text in dict.fromkeys(claim.text for section in sections for claim in section.claims):
+        found = [next((c.verdict for c in section.claims if c.text == text), "-") for section in sections]
+        table.add_row(text, *(f"[{colours.get(verdict, 'dim')}]{verdict}[/]" for verdict in found))
+    return table

@@ -1,0 +1,76 @@
+"""What the page's script draws, as plain numbers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from amble.report.looks import Look
+from amble.report.sections import COSTS, TIME, Section, band, best_metric, columns, is_accuracy, lines
+
+DIGITS = 5
+DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot")
+SUFFIXES = {"time_s": "s", "comm_units": "", "bytes": "B"}
+
+
+def section_curves(section: Section, own_looks: Sequence[Look]) -> dict[str, Any]:
+    """One section: what y and x can be, and each line's curves."""
+    shown = columns(section)
+    drawn = []
+    for line, look in zip(lines(section), own_looks, strict=True):
+        curves: dict[str, Any] = {}
+        for cost in COSTS:
+            bands = {column: band(line, cost, column) for column in shown}
+            x = next(iter(bands.values()))[0]
+            curves[cost] = {"x": _plain(x)}
+            for column, (_, low, middle, high) in bands.items():
+                parts = (low, middle, high) if len(line.runs) > 1 else (middle,)
+                curves[cost][column] = [_plain(part) for part in parts]
+        dash = "dot" if look.dotted else DASHES[look.turn % len(DASHES)]
+        label = line.label + " (diverged)" * any(run.stopped == "diverged" for run in line.runs)
+        drawn.append({"label": label, "colour": look.colour, "dash": dash, "curves": curves})
+    return {
+        "columns": [y_axis(section, column, words) for column, words in shown.items()],
+        "costs": [{"key": cost, "words": words, "suffix": SUFFIXES[cost]} for cost, words in COSTS.items()],
+        "lines": drawn,
+    }
+
+
+def y_axis(section: Section, column: str, words: str) -> dict[str, Any]:
+    """What the y axis says, whether it is logarithmic, and from where to where it goes."""
+    best = best_metric(section)
+    linear = column == "metric" and is_accuracy(section)
+    own_range = _range(section, column, linear, best)
+    if column == "distance":
+        words = f"{words}, |w − w*| / |w*|"
+    return {
+        "key": column,
+        "words": words,
+        "log": not linear and own_range is not None,
+        "range": own_range,
+        "best": best if column == "metric" else None,
+    }
+
+
+def _range(section: Section, column: str, linear: bool, best: float) -> list[float] | None:
+    """Around all that is drawn, but no higher than a little above where the runs began: some diverge."""
+    bands = [band(line, TIME, column) for line in lines(section)]
+    values = np.concatenate([part for each in bands for part in (each[1], each[3])] or [np.zeros(0)])
+    values = np.append(values, best) if column == "metric" else values
+    values = values[np.isfinite(values)]
+    if linear:
+        low, high = float(values.min()), float(values.max())
+        margin = 0.04 * (high - low) or 0.01
+        return [low - margin, high + margin]
+    values = values[values > 0]
+    if not len(values):
+        return None
+    begun = [float(run.history[column][0]) for run in section.runs]
+    low, high = np.log10(values.min()), np.log10(min(values.max(), 3 * max([*begun, values.min()])))
+    margin = 0.04 * (high - low) or 0.05
+    return [float(low - margin), float(high + margin)]
+
+
+def _plain(values: Any) -> list[float | None]:
+    """A few digits are enough for the eye; what cannot be drawn is a gap."""
+    return [float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None for value in values.tolist()]

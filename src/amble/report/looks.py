@@ -1,0 +1,40 @@
+"""Which colour and dash each line has: the same for a method in every section."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from amble import methods
+from amble.report.figures import COLOURS
+from amble.report.sections import Line, Section, lines
+
+
+class Look(NamedTuple):
+    colour: str
+    turn: int  # how often the colours had begun again
+    dotted: bool  # the mean of x, in its method's colour
+
+
+def looks(sections: Sequence[Section]) -> list[list[Look]]:
+    """A look for each line of each section, in the order of `lines`."""
+    known: dict[tuple[object, ...], int] = {}
+    found = []
+    for section in sections:
+        seen: dict[tuple[object, ...], int] = {}
+        own: list[Look] = []
+        for line in lines(section):
+            if line.column_suffix:
+                own.append(own[-1]._replace(dotted=True))
+                continue
+            kind = _kind(line)
+            seen[kind] = seen.get(kind, 0) + 1
+            number = known.setdefault((*kind, seen[kind]), len(known))
+            own.append(Look(COLOURS[number % len(COLOURS)], number // len(COLOURS), False))
+        found.append(own)
+    return found
+
+
+def _kind(line: Line) -> tuple[object, ...]:
+    """The method with its settings but for steps and penalties, which follow the data."""
+    method = line.runs[0].method
+    settings = {key: value for key, value in methods.settings(method).items() if key not in (*method.positive, "rho")}
+    return method.label, *settings.items()

@@ -1,0 +1,70 @@
+"""How a section's runs were made: data, network, walk, timing, seeds, tuning."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from amble import methods, timing
+from amble.report.markup import Markup, join
+from amble.report.results import SECOND_UNITS, listing, pairs
+from amble.report.sections import Line, Section, lines
+from amble.report.table import BYTES as BYTE_UNITS
+from amble.report.table import in_units
+from amble.run import Run
+
+HEADS = ("method", "walk", "a visit takes", "a message has", "hops", "ended by", "tuning")
+
+
+def made(section: Section) -> Markup:
+    """What all runs share, as a list; what each method has of its own, as a table."""
+    runs = section.runs
+    first = runs[0]
+    degrees = [int(degree) for degree in first.network.degrees]
+    shared = {
+        "data": f"{first.problem['name']}, {first.problem['task']}, {first.problem['dimension']} unknowns",
+        "agents": str(first.network.agents),
+        "split": _words({key: value for key, value in first.problem["settings"].items() if key != "seed"}),
+        "network": f"{first.network.name}, {_each(len(run.network.edges) for run in runs)} links, "
+        f"{min(degrees)} to {max(degrees)} neighbours an agent",
+        "timing": "; ".join(dict.fromkeys(_words(timing.settings(run.timing)) for run in runs)),
+        "seeds": _each(run.seed for run in runs),
+    }
+    if any(run.problem["settings"].get("seed", run.seed) != run.seed for run in runs):
+        shared["seeds of the split"] = _each(run.problem["settings"].get("seed") for run in runs)
+    rows = [_row(line) for line in lines(section) if not line.column_suffix]
+    return join(pairs(shared), listing("How each method was run.", HEADS, rows))
+
+
+def _row(line: Line) -> Sequence[str]:
+    runs = line.runs
+    seconds = float(np.median(np.concatenate([np.atleast_1d(run.compute_s) for run in runs])))
+    walks = "rounds" if methods.is_round(runs[0].method) else runs[0].walk_name
+    return (
+        line.label,
+        walks,
+        in_units(float(f"{seconds:.3g}"), SECOND_UNITS),
+        in_units(runs[0].message_bytes, BYTE_UNITS),
+        _each(f"{int(run.history['hop'][-1]):,}" for run in runs),
+        _each(run.stopped for run in runs),
+        tuning_words(runs),
+    )
+
+
+def tuning_words(runs: Sequence[Run]) -> str:
+    """Which setting was chosen by tuning, and from how many."""
+    tuned = [run.tuning for run in runs if run.tuning]
+    if not tuned:
+        return "none"
+    chosen = _each(f"{each['chosen']:g}" for each in tuned)
+    return f"{tuned[0]['setting']} = {chosen}, from {_each(len(each['tried']) for each in tuned)} tried"
+
+
+def _each(values: Iterable[Any]) -> str:
+    """Every value once."""
+    return ", ".join(dict.fromkeys(map(str, values)))
+
+
+def _words(settings: dict[str, Any]) -> str:
+    shown = {key: value for key, value in settings.items() if value is not None and value != []}
+    return ", ".join(f"{key} = {value}" for key, value in shown.items()) or "as given"

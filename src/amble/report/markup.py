@@ -1,0 +1,21 @@
+"""HTML and SVG as text in which everything is escaped but what was made here."""
+
+from html import escape
+
+EMPTY = ("input",)  # tags that hold nothing and are not closed
+
+
+class Markup(str):
+    """Text that is HTML already; all other text is escaped when it is put into a tag."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: object, **attributes: object) -> Markup:
+    """<name attribute="...">children</name>; a trailing _ is cut from an attribute's name, other _ become -."""
+    words = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for key, value in attributes.items())
+    return Markup(f"<{name}{words}>" if name in EMPTY else f"<{name}{words}>{join(*children)}</{name}>")
+
+
+def join(*children: object) -> Markup:
+    return Markup("".join(child if isinstance(child, Markup) else escape(str(child)) for child in children))

@@ -1,0 +1,140 @@
+"""The page: one HTML file that holds everything it shows, and asks nothing of any network."""
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from amble.errors import AmbleError, need
+from amble.report.curves import section_curves
+from amble.report.drawings import holdings_drawing, network_drawing
+from amble.report.looks import looks
+from amble.report.machine import this_machine
+from amble.report.made import made
+from amble.report.markup import Markup, join, tag
+from amble.report.results import pairs, results_table, summary_table, verdict_word
+from amble.report.sections import BYTES, UNITS, Claim, Section, columns, lines, slugs
+from amble.run import write_whole
+
+HOW_MADE = (
+    "Made by amble from saved runs: amble report RUN... -o report.html. The numbers are computed from what the runs "
+    "recorded; lines are drawn on a logarithmic grid of costs, with the value of the last record at or before each."
+)
+
+
+def write_page(
+    path: Path,
+    sections: Sequence[Section],
+    *,
+    title: str,
+    intro: str = "",
+    assumptions: Sequence[str] = (),
+    machine: Mapping[str, str] | None = None,
+) -> Path:
+    """Write the page, whole or not at all. `machine` is by default the one that this runs on."""
+    if not sections or not all(section.runs for section in sections):
+        raise AmbleError("a page was asked for without runs; give at least one section, and each at least one run.")
+    plotly = need("plotly.offline", "sim").get_plotlyjs()
+    names = slugs(sections)
+    body = [tag("h1", title), *(tag("p", words) for words in intro.split("\n\n") if words)]
+    if any(section.claims for section in sections):
+        body.append(summary_table(sections))
+    if len(sections) > 1 and not all(section.claims for section in sections):  # else the table links to them
+        links = [tag("li", tag("a", each.title, href=f"#{name}")) for name, each in zip(names, sections, strict=True)]
+        body.append(tag("nav", tag("ul", *links), aria_label="Sections"))
+    body += [_section(name, section) for name, section in zip(names, sections, strict=True)]
+    body.append(_foot(sections, assumptions, this_machine() if machine is None else machine))
+    painted = zip(names, sections, looks(sections), strict=True)
+    curves = json.dumps({name: section_curves(section, own) for name, section, own in painted})
+    home = files("amble.report")
+    whole = Template(home.joinpath("page.html").read_text("utf-8")).substitute(
+        title=join(title),
+        style=home.joinpath("page.css").read_text("utf-8"),
+        body="\n".join(body),
+        curves=curves.replace("<", "\\u003c"),  # no text of a run may end the script
+        plotly=plotly,
+        script=home.joinpath("page.js").read_text("utf-8"),
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole({path: whole.encode()})
+    except OSError as error:
+        raise AmbleError(f"the page cannot be written to {path}; give a file in a folder of yours.") from error
+    return path
+
+
+def _section(name: str, section: Section) -> Markup:
+    shown = [tag("h2", section.title), tag("p", _what_is_shown(section))]
+    if section.about:
+        shown.append(tag("p", section.about))
+    shown += [_claim(claim) for claim in section.claims]
+    shown += [_figure(name, section), results_table(section)]
+    first = section.runs[0]
+    pictures = [drawing for drawing in (holdings_drawing(first), network_drawing(first)) if drawing]
+    of_which = f"Drawn for seed {first.seed}."
+    shown.append(
+        tag(
+            "details",
+            tag("summary", "Settings, data and network"),
+            made(section),
+            tag("div", *pictures, class_="pictures"),
+            tag("p", of_which, class_="note"),
+        )
+    )
+    return tag("section", *shown, id=name)
+
+
+def _what_is_shown(section: Section) -> str:
+    found = lines(section)
+    methods = sum(not line.column_suffix for line in found)
+    seeds = max(len(line.runs) for line in found)
+    what = next(iter(columns(section).values()))
+    many = f"{methods} methods" if methods > 1 else "one method"
+    words = f"{what[0].upper()}{what[1:]} of {many} against virtual time and communication"
+    words += f"; lines are medians over {seeds} seeds, bands go from the lowest to the highest." if seeds > 1 else "."
+    if methods < len(found):
+        words += (
+            " Dotted: the mean of the agents' own models x, where it differs from the model (the mean of the tokens)."
+        )
+    return words
+
+
+def _claim(claim: Claim) -> Markup:
+    return tag("p", verdict_word(claim.verdict), ": ", tag("b", claim.text), " ", claim.because, class_="claim")
+
+
+def _figure(name: str, section: Section) -> Markup:
+    """Where the script draws: choices, two plots and their legend."""
+    shown = columns(section)
+    choices = [_choice(f"{name}-y", "Show", shown)] if len(shown) > 1 else []
+    choices.append(_choice(f"{name}-x", "Communication in", {UNITS: "units", BYTES: "bytes"}))
+    plots = [tag("div", class_="plot", role="img", aria_label=f"{section.title}: plot against {words}")
+             for words in ("virtual time", "communication")]  # fmt: skip
+    return tag(
+        "div",
+        tag("div", *choices, class_="choices"),
+        tag("div", *plots, class_="plots"),
+        tag("div", class_="legend", role="group", aria_label="Methods: press to hide or show"),
+        tag("noscript", tag("p", "The plots need JavaScript; the table below does not.")),
+        class_="curves",
+        data_curves=name,
+    )
+
+
+def _choice(name: str, words: str, options: Mapping[str, str]) -> Markup:
+    held = []
+    for k, (key, label) in enumerate(options.items()):
+        given: dict[str, object] = {"type": "radio", "name": name, "value": key}
+        button = tag("input", **given, **({"checked": ""} if k == 0 else {}))
+        held.append(tag("label", button, tag("span", label)))
+    return tag("fieldset", tag("legend", words), *held)
+
+
+def _foot(sections: Sequence[Section], assumptions: Sequence[str], machine: Mapping[str, str]) -> Markup:
+    parts = []
+    if assumptions:
+        parts += [tag("h2", "Assumptions"), tag("ul", *(tag("li", words) for words in assumptions))]
+    seeds = sorted({run.seed for section in sections for run in section.runs})
+    about = {**machine, "seeds": ", ".join(map(str, seeds))}
+    return tag("footer", *parts, tag("h2", "How this was made"), pairs(about), tag("p", HOW_MADE, class_="note"))

@@ -1,0 +1,139 @@
+"""The page's tables: the claims, what each method took and reached, and how the runs were made."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from amble.report.markup import Markup, join, tag
+from amble.report.sections import BYTES, TIME, UNITS, Line, Section, best_metric, is_accuracy, lines, reach, slugs
+from amble.report.table import BYTES as BYTE_UNITS
+from amble.report.table import in_units, known
+
+SECOND_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+WITHIN = (0.01, 0.001)
+NONE = "–"
+LARGE = 1e4  # beyond it a metric is a lost run's
+VERDICTS = {"held": "held", "did not hold": "failed", "undecided": "undecided"}
+
+
+def scrolling(table: Markup, words: str) -> Markup:
+    """A table that scrolls by itself on a narrow screen; the tabindex lets a keyboard do so."""
+    return tag("div", table, class_="scroll", role="region", aria_label=words, tabindex=0)
+
+
+def verdict_word(verdict: str) -> Markup:
+    return tag("strong", verdict, class_=f"verdict {VERDICTS.get(verdict, 'undecided')}")
+
+
+def summary_table(sections: Sequence[Section]) -> Markup:
+    """Claims down, sections across."""
+    texts = dict.fromkeys(claim.text for section in sections for claim in section.claims)
+    claimed = [(name, section) for name, section in zip(slugs(sections), sections, strict=True) if section.claims]
+    heads = [tag("th", tag("a", section.title, href=f"#{name}"), scope="col") for name, section in claimed]
+    rows = []
+    for text in texts:
+        cells = []
+        for _, section in claimed:
+            found = [verdict_word(claim.verdict) for claim in section.claims if claim.text == text]
+            cells.append(tag("td", *found) if found else tag("td", NONE))
+        rows.append(tag("tr", tag("th", text, scope="row"), *cells))
+    head = tag("thead", tag("tr", tag("th", "Claim", scope="col"), *heads))
+    caption = tag("caption", "Which claims held on which data.")
+    return scrolling(tag("table", caption, head, tag("tbody", *rows), class_="summary"), "Claims and verdicts")
+
+
+def quantity(value: float, cost: str) -> str:
+    """A cost with its unit, in three digits."""
+    if cost == UNITS or value == 0:
+        return f"{value:,.0f}"
+    units = SECOND_UNITS if cost == TIME else BYTE_UNITS
+    return in_units(float(f"{value:.3g}"), units)  # rounded first: 999.9 kB is 1 MB
+
+
+def reach_words(found: Sequence[float], cost: str) -> str:
+    """The median over the seeds, where one that never got there counts as infinite; and how many did."""
+    reached = int(np.isfinite(found).sum())
+    middle = float(np.median(np.where(np.isfinite(found), found, np.inf)))
+    words = quantity(middle, cost) if np.isfinite(middle) else NONE
+    return words if reached in (0, len(found)) else f"{words} ({reached} of {len(found)})"
+
+
+def results_table(section: Section) -> Markup:
+    """Costs to come near the optimum, and where each method ended."""
+    metric = bool(np.isfinite(best_metric(section)))
+    word = "test accuracy" if is_accuracy(section) else "test NMSE"
+    ends = (word, "distance") if metric else ("distance",)
+    over = [tag("th", f"to within {_percent(within)}", colspan=3, scope="colgroup") for within in WITHIN]
+    top = tag(
+        "tr",
+        tag("th", "method", rowspan=2, scope="col"),
+        *over,
+        tag("th", "at the end", colspan=len(ends), scope="colgroup"),
+    )
+    costs = [tag("th", words, scope="col") for _ in WITHIN for words in ("time", "units", "bytes")]
+    under = tag("tr", *costs, *(tag("th", words, scope="col") for words in ends))
+    rows = [tag("tr", _method_head(line), *map(_cell, _numbers(line, metric))) for line in lines(section)]
+    what = f"the {word} of the centralised optimum" if metric else "the optimum, in distance"
+    best = f"The centralised optimum's {word}: {known(best_metric(section))}. " if metric else ""
+    note = f"{best}To within 1 % means: from there on to the end of the run within 1 % of {what}, or better."
+    note += f" Distance: |w − w*| / |w*|. A dash ({NONE}): not reached"
+    if any(len(line.runs) > 1 for line in lines(section)):
+        note += " in at least half of the seeds; (2 of 3) says in how many it was. All are medians over the seeds"
+    head = tag("thead", top, under)
+    table = tag("table", tag("caption", "What each method took"), head, tag("tbody", *rows), class_="results")
+    return join(scrolling(table, f"Results on {section.title}"), tag("p", f"{note}.", class_="note"))
+
+
+def _numbers(line: Line, metric: bool) -> list[str]:
+    shown = []
+    for within in WITHIN:
+        for cost in (TIME, UNITS, BYTES):
+            column = f"metric{line.column_suffix}"
+            found = [reach(run, column, cost, within, run.problem["optimum_metric"]) for run in line.runs]
+            shown.append(reach_words(found, cost))
+    ends = {"metric": ".4f", "distance": ".2g"} if metric else {"distance": ".2g"}
+    for column, form in ends.items():
+        last = [float(run.history[column + line.column_suffix][-1]) for run in line.runs]
+        upward = column == "metric" and line.runs[0].problem["task"] == "classification"
+        shown.append(_last(last, form, -np.inf if upward else np.inf))
+    return shown
+
+
+def _last(values: Sequence[float], form: str, worst: float) -> str:
+    """The median of where the runs ended; one that diverged, or has nothing to compare with, counts as the worst."""
+    middle = float(np.median(np.where(np.isnan(values), worst, values)))
+    if not np.isfinite(middle):
+        return NONE
+    return format(middle, form if abs(middle) < LARGE else ".2g")
+
+
+def _cell(words: str) -> Markup:
+    return tag("td", words)
+
+
+def _percent(within: float) -> str:
+    return f"{100 * within:g} %"
+
+
+def _method_head(line: Line) -> Markup:
+    """The method's name, its settings in small below, and what went wrong if something did."""
+    name, _, settings = line.label.partition(" (")
+    settings, _, more = settings.partition(")")
+    lost = sum(run.stopped == "diverged" for run in line.runs)
+    cut = sum(run.stopped == "interrupted" for run in line.runs)
+    notes = [tag("small", f"{words} ({count} of {len(line.runs)})", class_="warning")
+             for words, count in (("diverged", lost), ("interrupted", cut)) if count]  # fmt: skip
+    small = [tag("small", words) for words in (settings, more.lstrip(", ")) if words]
+    return tag("th", name, *small, *notes, scope="row")
+
+
+def pairs(items: dict[str, str]) -> Markup:
+    """Names and values, as a list."""
+    return tag("dl", *(tag("div", tag("dt", key), tag("dd", value)) for key, value in items.items()))
+
+
+def listing(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+    """A plain table whose first column names the rows."""
+    head = tag("thead", tag("tr", *(tag("th", words, scope="col") for words in heads)))
+    body = [tag("tr", tag("th", row[0], scope="row"), *map(_cell, row[1:])) for row in rows]
+    return scrolling(tag("table", tag("caption", caption), head, tag("tbody", *body)), caption)

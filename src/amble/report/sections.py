@@ -1,0 +1,205 @@
+"""Section: what one figure of the page shows, and the numbers behind it. Pure: runs in, arrays out."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble import methods, timing
+from amble.report.figures import readings_differ
+from amble.run import Run
+
+POINTS = 160  # of a band's grid of costs
+DISTANCES_APART = 1e-3  # below it two distances are both near zero, and one line says it all
+TIME, UNITS, BYTES = "time_s", "comm_units", "bytes"
+COSTS = {TIME: "virtual time", UNITS: "communication (units)", BYTES: "communication (bytes)"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence that the runs were to show, and whether they do."""
+
+    text: str
+    verdict: str  # "held", "did not hold" or "undecided"
+    because: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """One data set, several methods, one or more seeds each."""
+
+    title: str
+    runs: tuple[Run, ...]
+    about: str = ""
+    claims: tuple[Claim, ...] = ()
+
+
+class Line(NamedTuple):
+    """One curve: a method's runs, one a seed, read at the tokens' mean or ("_local") at the mean of the x_i."""
+
+    label: str
+    runs: tuple[Run, ...]
+    column_suffix: str
+
+
+def group(runs: Iterable[Run]) -> list[Section]:
+    """Runs of the same data over the same kind of network make a section; the order is kept."""
+    held: dict[str, list[Run]] = {}
+    for run in runs:
+        about = run.problem
+        settings = {key: value for key, value in about["settings"].items() if key != "seed"}
+        key = [about["name"], about["task"], run.network.agents, settings, run.network.name]
+        held.setdefault(json.dumps(key, sort_keys=True, default=str), []).append(run)
+    titles = [_title(found[0]) for found in held.values()]
+    numbered = [f"{title} ({titles[:k].count(title) + 1})" if title in titles[:k] else title
+                for k, title in enumerate(titles)]  # fmt: skip
+    return [Section(title, tuple(found)) for title, found in zip(numbered, held.values(), strict=True)]
+
+
+def _title(run: Run) -> str:
+    how = run.problem["settings"].get("how", "even")
+    dealt = "" if how == "even" else f" ({how})"
+    agents = "1 agent" if run.network.agents == 1 else f"{run.network.agents} agents"
+    return f"{run.problem['name']}, {agents}{dealt}, {run.network.name}"
+
+
+def slugs(sections: Sequence[Section]) -> list[str]:
+    """A name for each section that can stand in a link and in a file's name; no two alike."""
+    found: list[str] = []
+    for section in sections:
+        plain = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")[:60] or "section"
+        number, name = 1, plain
+        while name in found:
+            number += 1
+            name = f"{plain}-{number}"
+        found.append(name)
+    return found
+
+
+def best_metric(section: Section) -> float:
+    """The test metric of the centralised optimum, median over the seeds; nan without test rows."""
+    known = [float(best) for run in section.runs if (best := run.problem["optimum_metric"]) is not None]
+    return float(np.median(known)) if known else float("nan")
+
+
+def is_accuracy(section: Section) -> bool:
+    return bool(section.runs[0].problem["task"] == "classification")
+
+
+def columns(section: Section) -> dict[str, str]:
+    """What can be shown, with its words: test metric and distance, or the objective where neither is known."""
+    found = {}
+    if np.isfinite(best_metric(section)):
+        found["metric"] = "test accuracy" if is_accuracy(section) else "test NMSE"
+    if any(np.isfinite(run.history["distance"]).any() for run in section.runs):
+        found["distance"] = "distance to the optimum"
+    return found or {"objective": "sum of all losses"}
+
+
+def lines(section: Section) -> list[Line]:
+    """One line a method; a second one where the mean of the agents' x_i is another model than the tokens' mean."""
+    found = []
+    shown = columns(section)
+    for label, runs in _by_method(section.runs):
+        found.append(Line(label, runs, ""))
+        if any(_readings_differ(run, column) for run in runs for column in shown):
+            found.append(Line(f"{label}, mean of x", runs, "_local"))
+    return found
+
+
+def _readings_differ(run: Run, column: str) -> bool:
+    if column == "objective":
+        return False
+    with np.errstate(all="ignore"):  # a diverged run
+        apart = np.abs(run.history[column] - run.history[f"{column}_local"])[len(run.recorded) // 2 :]
+        return readings_differ(run, column) and (column == "metric" or bool((apart > DISTANCES_APART).any()))
+
+
+def _by_method(runs: Sequence[Run]) -> list[tuple[str, tuple[Run, ...]]]:
+    """Runs that differ in their seed only, under a label of their own."""
+    held: dict[tuple[Any, ...], list[Run]] = {}
+    for run in runs:
+        walk = "" if methods.is_round(run.method) else run.walk_name
+        kind = (_label_if_tuned(run), walk, json.dumps(timing.settings(run.timing), sort_keys=True))
+        turn = 1  # a second run of the same seed is not another seed
+        while any(_chance(run) == _chance(other) for other in held.get((*kind, turn), ())):
+            turn += 1
+        held.setdefault((*kind, turn), []).append(run)
+    same = {key: len({run.label for run in found}) == 1 for key, found in held.items()}
+    plain = {key: found[0].label if same[key] else key[0] for key, found in held.items()}
+    named = []
+    for key, found in held.items():
+        rivals = [other for other in held if plain[other] == plain[key]]
+        words = [plain[key]]
+        if len({other[1] for other in rivals}) > 1:
+            words.append(f"walk: {key[1]}")
+        if len({other[2] for other in rivals}) > 1:
+            words.append(_what_differs(key[2], [other[2] for other in rivals]))
+        twins = [other for other in rivals if other[1:3] == key[1:3]]
+        if len(twins) > 1 and twins[0] != key:
+            words.append(f"run {twins.index(key) + 1}")
+        named.append((", ".join(words), tuple(found)))
+    return named
+
+
+def _label_if_tuned(run: Run) -> str:
+    """The label without the value that tuning chose, which may be another one for each seed."""
+    if not run.tuning:
+        return run.label
+    return run.label.replace(f"{run.tuning['setting']}={run.tuning['chosen']:g}", f"{run.tuning['setting']} tuned")
+
+
+def _chance(run: Run) -> tuple[Any, ...]:
+    """All that a seed decides: the walk and link times, the split, the network."""
+    return run.seed, run.problem["digest"], run.network.starts.tobytes(), run.network.neighbours.tobytes()
+
+
+def _what_differs(mine: str, all_of_them: list[str]) -> str:
+    every = [json.loads(each) for each in all_of_them]
+    own = json.loads(mine)
+    return ", ".join(f"{key}={own[key]}" for key in own if any(other[key] != own[key] for other in every))
+
+
+def band(line: Line, cost: str, column: str) -> tuple[Any, Any, Any, Any]:
+    """Costs, and at each of them the lowest, the median and the highest value over the seeds.
+
+    The grid is logarithmic, from the first cost above zero to where the first of the runs ends, so that every point is
+    over the same seeds. A run's value at a cost is that of its last record at or before it.
+    """
+    paid = [run.history[cost] for run in line.runs]
+    last = min(float(each[-1]) for each in paid)
+    first = min((float(each[each > 0][0]) for each in paid if (each > 0).any()), default=0.0)
+    if not 0 < first <= last:
+        return (np.zeros(0),) * 4
+    x = np.geomspace(first, last, POINTS if last > first else 1)
+    name = column + line.column_suffix
+    values = np.array(
+        [
+            run.history[name][np.searchsorted(each, x, side="right") - 1]
+            for run, each in zip(line.runs, paid, strict=True)
+        ]
+    )
+    with np.errstate(all="ignore"):  # a diverged run is infinite or nan, and so is its band
+        return x, values.min(axis=0), np.median(values, axis=0), values.max(axis=0)
+
+
+def reach(run: Run, column: str, cost: str, within: float, best: float | None) -> float:
+    """The cost from which on the run stays `within` of the optimum's metric to its end; nan if it never does.
+
+    Better than the optimum counts as within. Without a metric (best is None) the distance has to be at most `within`.
+    """
+    if best is None or np.isnan(best):
+        column = column.replace("metric", "distance")
+    values = run.history[column]
+    if column.startswith("distance") or best is None:
+        good = values <= within
+    elif run.problem["task"] == "classification":
+        good = values >= best * (1 - within)
+    else:
+        good = values <= best * (1 + within)
+    missed = np.flatnonzero(~good)
+    first = int(missed[-1]) + 1 if len(missed) else 0
+    return float("nan") if first == len(values) else float(run.history[cost][first])
