@@ -18,7 +18,8 @@ from amble.errors import AmbleError, is_number, unknown
 COMPUTE = ("model", "measured")
 FLOPS_PER_S = 1e9  # the fixed cost model's agent: one operation a nanosecond
 CALIBRATED_AGENTS_MAX = 64
-CALIBRATED_LAPS = 7
+CALIBRATED_LAPS, CALIBRATED_LAPS_LEAST = 7, 3
+CALIBRATED_S = 1.0  # after this long, the least number of laps is enough
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,11 @@ def measured(method: Any, problem: Any) -> Any:
     slots = [None if rounds else rules.slot(start) for _ in losses]
     token = None if rounds else rules.token(start, problem.agents, 0)
     laps = np.zeros((CALIBRATED_LAPS, timed))
+    begun = time.perf_counter()
     for lap in range(CALIBRATED_LAPS):
+        if lap >= CALIBRATED_LAPS_LEAST and time.perf_counter() - begun > CALIBRATED_S:
+            laps = laps[:lap]
+            break
         heard = np.mean([agent.x for agent in agents], axis=0)
         for i, f in enumerate(losses):
             begin = time.perf_counter()

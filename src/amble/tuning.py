@@ -1,8 +1,8 @@
 """tune: a method's step or penalty by a small search on pilot runs, under the same budget of hops for every method.
 
-The search is over powers of ten around the problem's own scale: nine values over six decades, then the four that lie
-halfway and a quarter of the way between the best and its neighbours. The best is the one with the lowest sum_i f_i at
-the end of its pilot run, so nothing is used that is not known before the optimum is.
+The search is over powers of ten around the problem's own scale, by default nine values over six decades; then the four
+that lie halfway and a quarter of the way between the best and its neighbours. The best is the one with the lowest
+sum_i f_i at the end of its pilot run, so nothing is used that is not known before the optimum is.
 """
 
 import warnings
@@ -16,18 +16,26 @@ from amble.network import Network
 from amble.problem import Problem
 
 PILOT_LAPS = 50  # visits an agent in each pilot run
-COARSE = np.linspace(-4, 2, 9)  # powers of ten, times the scale
+POWERS = (-4.0, 2.0, 9)  # of ten, times the scale: from, to, how many
 FINE = (-0.5, -0.25, 0.25, 0.5)  # of the coarse grid's width
 
 
-def tune(method: Any, problem: Problem, network: Network, **options: Any) -> tuple[Any, dict[str, Any]]:
+def tune(
+    method: Any,
+    problem: Problem,
+    network: Network,
+    *,
+    laps: int = PILOT_LAPS,
+    powers: tuple[float, float, int] = POWERS,
+    **options: Any,
+) -> tuple[Any, dict[str, Any]]:
     """The method with its step or penalty chosen, and a record of what was tried; takes the options of `simulate`."""
     names = [f.name for f in fields(method) if f.name in method.positive]
     if not names:
         return method, {}
     name = names[0]
     scale = scale_of(name, problem)
-    hops = PILOT_LAPS * problem.agents
+    hops = laps * problem.agents
     tried: dict[float, float] = {}
 
     def loss(power: float) -> float:
@@ -36,8 +44,9 @@ def tune(method: Any, problem: Problem, network: Network, **options: Any) -> tup
             tried[value] = pilot(replace(method, **{name: value}), problem, network, hops, options)
         return tried[value]
 
-    best = min(COARSE, key=loss)
-    width = COARSE[1] - COARSE[0]
+    coarse = np.linspace(*powers)
+    best = min(coarse, key=loss)
+    width = coarse[1] - coarse[0]
     best = min([best, *(best + part * width for part in FINE)], key=loss)
     chosen = float(f"{scale * 10**best:.3g}")
     found = {f"{value:g}": tried[value] if np.isfinite(tried[value]) else None for value in sorted(tried)}

@@ -1,0 +1,120 @@
+"""Many jobs on all cores, with one bar: each worker is a process of its own that computes on one thread."""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from amble.errors import AmbleError
+from amble.progress import interruptible
+
+LOOK_S = 0.5  # between two looks at what is done, and at Ctrl-C
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Workers:
+    """Worker processes, kept from one batch of jobs to the next; leaving the `with` block ends them."""
+
+    def __init__(self, count: int | None = None) -> None:
+        self.count = count or cores()
+        self.held = ExitStack()
+
+    def __enter__(self) -> "Workers":
+        self.asked = self.held.enter_context(interruptible(patient=True))
+        self.held.enter_context(one_thread())
+        context = multiprocessing.get_context("spawn")
+        self.pool = ProcessPoolExecutor(self.count, context, initializer=ignore_interrupts)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        self.held.close()
+
+    def run(
+        self,
+        work: Callable[..., None],
+        jobs: Sequence[tuple[Any, ...]],
+        done: Callable[[], int],
+        total: int,
+        label: str,
+    ) -> bool:
+        """work(*job) for every job; True when all are done, False when Ctrl-C came first.
+
+        Jobs keep their own results, each whole as soon as it is there; `done` counts them for the bar. So nothing is
+        lost when workers are stopped half-way.
+        """
+        with bar(label, total) as show:
+            show(done())
+            waiting = {self.pool.submit(work, *job) for job in jobs}
+            while waiting and not self.asked.is_set():
+                ended, waiting = wait(waiting, LOOK_S, FIRST_COMPLETED)
+                show(done())
+                try:
+                    for each in ended:
+                        each.result()
+                except BrokenProcessPool as error:
+                    raise AmbleError(
+                        "a worker process was killed, perhaps for want of memory; what is done is kept, so run the "
+                        "same command again, with fewer --workers."
+                    ) from error
+        return not waiting
+
+
+def ignore_interrupts() -> None:
+    """Ctrl-C reaches every process of the terminal; the parent decides what becomes of its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """What the workers inherit: numbers are computed on one thread each, as their libraries read it when they start."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar over all jobs; where there is no terminal to draw on, a line at every tenth."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    if not sys.stderr.isatty():
+        said = [0]
+
+        def say(count: int) -> None:
+            if count * 10 // max(total, 1) > said[0]:
+                said[0] = count * 10 // total
+                sys.stderr.write(f"{label}: {count} of {total}\n")
+
+        yield say
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), Left())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(label, total=total)
+        yield lambda count: progress.update(task, completed=count)

@@ -1,0 +1,182 @@
+"""amble reproduce: the captions' settings, verdicts that follow from the curves, kept and continued runs."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import amble
+from amble import reproduction
+from amble.report.verdicts import Side, cost_to_close, judge, paper_claims
+
+FOLDER = Path(os.environ.get("AMBLE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+PAPER = sorted((Path(__file__).parents[2] / "shared" / "paper").glob("*.txt"))
+needs_cpusmall = pytest.mark.skipif(not (FOLDER / "cpusmall.bz2").is_file(), reason=f"no cpusmall.bz2 in {FOLDER}")
+
+
+def made(metric, best, time_s=None, seed=0, local=None):
+    """A run as far as verdicts read it: one hop a record, a unit and a millisecond each."""
+    hops = np.arange(len(metric))
+    history = {"metric": np.array(metric), "comm_units": hops, "time_s": hops * 1e-3 if time_s is None else time_s}
+    history["metric_local"] = np.array(metric if local is None else local)
+    return SimpleNamespace(history=history, problem={"optimum_metric": best}, seed=seed)
+
+
+def test_cost_to_close_a_share_of_the_gap_for_good():
+    falls = made([1.0, 0.6, 0.4, 0.8, 0.54, 0.5, 0.5], best=0.5)  # 0.4 is beyond the optimum, but it does not last
+    assert cost_to_close(Side("a", [falls]), "comm_units", 0.5) == 4
+    assert cost_to_close(Side("a", [falls]), "comm_units", 0.9) == 4
+    assert cost_to_close(Side("a", [falls]), "comm_units", 0.99) == 5
+    rises = made([0.2, 0.6, 0.9], best=0.8)
+    assert cost_to_close(Side("a", [rises]), "time_s", 0.5) == pytest.approx(1e-3)
+    assert cost_to_close(Side("a", [made([1.0, 0.9, np.nan], best=0.5)]), "comm_units", 0.5) == np.inf
+
+
+def test_the_median_seed_counts_and_one_that_never_arrives_is_infinite():
+    quick, slow, never = (made(values, 0.0) for values in ([1, 0, 0], [1, 1, 0], [1, 1, 1]))
+    assert cost_to_close(Side("a", [quick, slow, never]), "comm_units", 0.9) == 2
+    assert cost_to_close(Side("a", [quick, never, never]), "comm_units", 0.9) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "verdict"),
+    [
+        ([1, 0, 0, 0], [1, 1, 0, 0], "held"),
+        ([1, 1, 0, 0], [1, 0, 0, 0], "did not hold"),
+        ([1, 0.3, 0.3, 0.3], [1, 1, 1, 0], "held in part"),  # first half-way, never all the way
+        ([1, 1, 1, 1], [1, 1, 1, 1], "undecided"),
+        ([1, 1, 1, 1], [1, 1, 1, 0], "did not hold"),
+    ],
+)
+def test_a_verdict_follows_from_the_curves(own, other, verdict):
+    claim = judge("A is faster.", "time_s", [(Side("A", [made(own, 0.0)]), [Side("B", [made(other, 0.0)])])])
+    assert claim.verdict == verdict
+    assert ("never" in claim.because) == (own[-1] != 0 or other[-1] != 0)
+
+
+def test_comparable_means_at_most_twice():
+    own, other = Side("A", [made([1, 1, 0, 0], 0.0)]), Side("B", [made([1, 0, 0, 0], 0.0)])
+    assert judge("", "comm_units", [(own, [other])]).verdict == "did not hold"
+    assert judge("", "comm_units", [(own, [other])], at_most=2.0).verdict == "held"
+
+
+def test_both_readings_of_the_published_rule_are_judged():
+    """Tokens' mean that stalls, mean of x that is first: the claim holds for one of the two readings only."""
+    runs = {
+        "I-BCD": made([1, 1, 0, 0], 0.0),
+        "WPG": made([1, 1, 1, 0], 0.0),
+        "API-BCD": made([1, 0.9, 0.9, 0.9], 0.0, local=[1, 0, 0, 0]),
+        "Relay": made([1, 0, 0, 0], 0.0),
+    }
+
+    def find(label, tuned=False, **_):
+        return [runs[label]] if label in runs and not tuned else []
+
+    claims = {claim.text: claim for claim in paper_claims(find)}
+    first = claims["API-BCD is the most efficient in running time."]
+    assert first.verdict == "held in part"
+    assert "API-BCD (tokens' mean) never" in first.because
+    assert "API-BCD (mean of x) 1 ms" in first.because
+    assert not any("gossip" in text for text in claims)  # nothing is said of methods that were not run
+
+
+@pytest.mark.skipif(not PAPER, reason="the paper is not in ../shared/paper")
+def test_the_settings_are_those_of_the_captions():
+    """'Test NMSE on cpusmall dataset with N=20, zeta=0.7, K=5, alpha=0.5, tau_IS=1, tau_API-BCD=0.1.'"""
+    text = PAPER[0].read_text()
+    pattern = (
+        r"\\textit\{(\w+)\} dataset with \$N=(\d+),\\zeta=([\d.]+),K=(\d+),\\alpha=([\d.]+), ?"
+        r"\\tau _\{\\text\{IS\}\}=([\d.]+),\\tau _\{\\text\{API-BCD\}\}=([\d.]+)"
+    )
+    captions = re.findall(pattern, text)
+    assert len(captions) == 4
+    for figure, (name, N, zeta, K, alpha, tau_is, tau_api) in zip(reproduction.FIGURES, captions, strict=True):
+        assert (figure.data, figure.agents) == (name.lower(), int(N))
+        assert (float(zeta), int(K)) == (reproduction.DENSITY, reproduction.TOKENS)
+        assert (figure.alpha, figure.tau_is, figure.tau_api) == (float(alpha), float(tau_is), float(tau_api))
+
+
+def test_every_method_has_a_part_in_every_figure():
+    planned = reproduction.jobs()
+    for figure in reproduction.FIGURES:
+        assert {job.method.label for job in planned if job.figure == figure} == set(amble.methods.METHODS)
+    assert {job.seeds for job in planned} == {(0, 1, 2)}
+    assert all(job.seeds == (0,) and not job.tuned for job in reproduction.jobs(quick=True))
+
+
+def test_a_runs_name_changes_with_all_that_it_depends_on():
+    job = reproduction.jobs()[0]
+    others = [
+        replace(job, hops=job.hops + 1),
+        replace(job, tuned=True),
+        replace(job, figure=replace(job.figure, ridge=1e-3)),
+        replace(job, method=replace(job.method, tau=2.0)),
+    ]
+    names = {each.stem(0, 1e-5) for each in (job, *others)} | {job.stem(1, 1e-5), job.stem(0, 2e-5)}
+    assert len(names) == 7
+
+
+def reproduce(*words, cwd):
+    command = [sys.executable, "-m", "amble", "reproduce", "-f", "3", *words]
+    env = {**os.environ, "AMBLE_DATA": str(FOLDER)}
+    return subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@needs_cpusmall
+def test_a_stopped_reproduce_goes_on_where_it_stopped_and_a_finished_one_makes_nothing_again(tmp_path):
+    first = reproduce("--quick", "--workers", "1", cwd=tmp_path)
+    folder = tmp_path / "amble-paper"
+    for _ in range(600):
+        if list((folder / "runs").glob("*.json")):
+            break
+        time.sleep(0.1)
+    first.send_signal(signal.SIGINT)
+    out, err = first.communicate(timeout=60)
+    assert first.returncode == 130, err
+    assert "runs are kept" in out
+    assert not (folder / "report.html").exists()
+    kept = {path: path.stat().st_mtime_ns for path in (folder / "runs").glob("*.json")}
+    assert 1 <= len(kept) < 7
+
+    second = reproduce("--quick", cwd=tmp_path)
+    out, err = second.communicate(timeout=240)
+    assert second.returncode == 0, err
+    assert "did not hold" in out or "held" in out
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    made = {path: path.stat().st_mtime_ns for path in (folder / "runs").glob("*")}
+    assert len(made) == 14
+    for name in ("report.html", "curves.csv", "figure-3.png", "figure-3.svg", "calibration.json"):
+        assert (folder / name).stat().st_size > 100
+
+    third = reproduce("--quick", cwd=tmp_path)
+    assert third.wait(timeout=120) == 0
+    third.communicate()
+    assert {path: path.stat().st_mtime_ns for path in (folder / "runs").glob("*")} == made
+    seconds = json.loads((folder / "calibration.json").read_text())["visit_s"]
+    run = amble.load_run(next((folder / "runs").glob("*-i-bcd-*.json")))
+    assert run.timing.compute == seconds['cpusmall: I-BCD {"tau": 1.0, "tokens": 1}']
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-f", "7"], "'7'.*3, 4, 5, 6"),
+        (["--compute", "guessed"], "'guessed'.*measured"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_written(words, sentence, tmp_path):
+    done = reproduce(*words, cwd=tmp_path)
+    _, err = done.communicate(timeout=60)
+    assert done.returncode == 2
+    assert len(err.strip().splitlines()) == 1
+    assert re.search(sentence, err)
+    assert not list(tmp_path.iterdir())
