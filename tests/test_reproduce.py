@@ -154,7 +154,7 @@ def test_a_stopped_reproduce_goes_on_where_it_stopped_and_a_finished_one_makes_n
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     made = {path: path.stat().st_mtime_ns for path in (folder / "runs").glob("*")}
     assert len(made) == 14
-    for name in ("report.html", "curves.csv", "figure-3.png", "figure-3.svg", "calibration.json"):
+    for name in ("report.html", "curves.csv", "figure-3-cpusmall.png", "figure-3-cpusmall.svg", "calibration.json"):
         assert (folder / name).stat().st_size > 100
 
     third = reproduce("--quick", cwd=tmp_path)

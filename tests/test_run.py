@@ -99,8 +99,8 @@ def test_the_columns_say_what_their_names_say():
     assert np.allclose(run.history["suboptimality"], np.array(values) - best.value, atol=1e-12)
     apart = np.linalg.norm(run.consensus - best.w, axis=1) / np.linalg.norm(best.w)
     assert np.allclose(run.history["distance"], apart, rtol=1e-12)
-    assert run.history["metric"].tolist() == [PROBLEM.metric(w) for w in run.consensus]
-    assert run.history["metric_local"].tolist() == [PROBLEM.metric(w) for w in run.local]
+    assert np.allclose(run.history["metric"], [PROBLEM.metric(w) for w in run.consensus], rtol=1e-12)
+    assert np.allclose(run.history["metric_local"], [PROBLEM.metric(w) for w in run.local], rtol=1e-12)
 
 
 def test_a_round_costs_n_visits_and_its_units():

@@ -24,7 +24,7 @@ class Scaling(NamedTuple):
 
 
 class Heldout(NamedTuple):
-    """Test rows in the units of the model: scaled, with the intercept's column of ones."""
+    """Test rows in the units of the model: scaled, with the intercept's column of ones; labels as their numbers."""
 
     X: Any
     y: Any
@@ -110,10 +110,11 @@ def assemble(
     scaling = fit_scaling(X, y, scale, regression)
 
     def targets(y: Any) -> Any:
-        return (y - scaling.y_mean) / scaling.y_std if regression else y
+        """In the model's own units: scaled, or the numbers of the labels."""
+        return (y - scaling.y_mean) / scaling.y_std if labels is None else np.searchsorted(labels, y)
 
     rows = prepare(X, scaling, intercept)
-    wanted = targets(y) if labels is None else np.searchsorted(labels, y).astype(np.float64)
+    wanted = targets(y).astype(np.float64)
     penalty = np.full(rows.shape[1], ridge)
     if intercept:
         penalty[-1] = 0.0

@@ -17,9 +17,10 @@ from amble.data.datasets import Dataset
 from amble.data.partition import Parts, partition, settle
 from amble.errors import AmbleError, need
 from amble.objectives import LeastSquares, Logistic, Softmax
-from amble.objectives.newton import minimise
+from amble.objectives.newton import TOLERANCE, minimise
 
 PROXIMAL_STEPS = 6
+SCORES_AT_ONCE = 2**22
 
 
 class Optimum(NamedTuple):
@@ -83,7 +84,7 @@ class Problem:
         """Proximal steps of ever smaller weight: each holds still what the losses leave free."""
         f, weight = self.total, 1e-8 * self.total.curvature
         for _ in range(PROXIMAL_STEPS):
-            before, w = w, minimise(f, w, weight, w)
+            before, w = w, minimise(f, w, weight, w, TOLERANCE)
             weight = weight / 10
         # a row's loss below log 2 is a row on its right side: if all are, w can grow for ever, as where it still moves
         apart = not f.ridge.any() and f.value(w) < np.log(2) * f.rows.min()
@@ -121,26 +122,37 @@ class Problem:
         columns = len(self.scaling.X_mean)
         if X.ndim != 2 or X.shape[1] != columns:
             raise AmbleError(f"rows of shape {X.shape} were given; give (rows, {columns}), as in training.")
-        guess = self._guess(w, prepare(X, self.scaling, self.settings.get("intercept", True)))
-        return guess * self.scaling.y_std + self.scaling.y_mean if self.task == "regression" else guess
-
-    def _guess(self, w: Any, X: Any) -> Any:
-        """Predictions on rows in the model's own units."""
+        guess = self._guess(np.asarray(w)[None], prepare(X, self.scaling, self.settings.get("intercept", True)))[0]
         if self.task == "regression":
-            return X @ w
-        scores = X @ w.reshape(-1, X.shape[1]).T
-        chosen = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return self.labels[chosen]
+            return guess * self.scaling.y_std + self.scaling.y_mean
+        return self.labels[guess]
+
+    def _guess(self, W: Any, X: Any) -> Any:
+        """Predictions of several models, one a row of W, on rows in the models' units: targets, or label numbers."""
+        if self.task == "regression":
+            return W @ X.T
+        scores = (W.reshape(-1, X.shape[1]) @ X.T).reshape(len(W), -1, len(X))
+        return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
     def metric(self, w: Any) -> float:
         """On the held-out rows: NMSE |Xw - y|^2 / |y - mean(y_train)|^2, or accuracy; nan with no held-out rows."""
-        if self.heldout is None or not np.isfinite(w).all():
-            return float("nan")
+        return float(self.metrics(np.asarray(w)[None])[0])
+
+    def metrics(self, W: Any) -> Any:
+        """The metric of several models, one a row of W; some at a time, so that memory stays bounded."""
+        found = np.full(len(W), np.nan)
+        if self.heldout is None:
+            return found
         X, y, mean = self.heldout
-        guess = self._guess(w, X)
-        if self.task == "regression":
-            return float(np.sum((guess - y) ** 2) / np.sum((y - mean) ** 2))
-        return float(np.mean(guess == y))
+        finite = np.flatnonzero(np.isfinite(W).all(axis=1))
+        at_once = max(1, SCORES_AT_ONCE * X.shape[1] // (X.shape[0] * self.dimension))
+        for some in np.split(finite, range(at_once, len(finite), at_once)):
+            guess = self._guess(W[some], X)
+            if self.task == "regression":
+                found[some] = np.sum((guess - y) ** 2, axis=1) / np.sum((y - mean) ** 2)
+            else:
+                found[some] = np.mean(guess == y, axis=1)
+        return found
 
     def plot_partition(self, path: str | Path) -> Path:
         """A picture of who holds what: each agent's labels, or its rows and the spread of their targets."""

@@ -241,7 +241,7 @@ def with_history(run: Run, problem: Any) -> Run:
     scale = float(np.linalg.norm(best.w)) or 1.0
     with np.errstate(all="ignore"):  # a diverged model has an infinite loss, and the run says so
         objective = np.array([float(problem.value(w)) for w in run.consensus])
-        metric, metric_local = (np.array([problem.metric(w) for w in side]) for side in (run.consensus, run.local))
+        metric, metric_local = (problem.metrics(side) for side in (run.consensus, run.local))
         distance, distance_local = (
             np.linalg.norm(side - best.w, axis=1) / scale for side in (run.consensus, run.local)
         )

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -38,7 +39,7 @@ class Workers:
         self.asked = self.held.enter_context(interruptible(patient=True))
         self.held.enter_context(one_thread())
         context = multiprocessing.get_context("spawn")
-        self.pool = ProcessPoolExecutor(self.count, context, initializer=ignore_interrupts)
+        self.pool = ProcessPoolExecutor(self.count, context, initializer=follow_parent)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -77,9 +78,18 @@ class Workers:
         return not waiting
 
 
-def ignore_interrupts() -> None:
-    """Ctrl-C reaches every process of the terminal; the parent decides what becomes of its workers."""
+def follow_parent() -> None:
+    """Ctrl-C reaches every process of the terminal, but the parent decides what becomes of its workers; and they do not
+    outlive it, whatever ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def reproduce(
     from amble.data.datasets import load
     from amble.errors import unknown
     from amble.experiment import make_folder
-    from amble.report.paper_page import section_of, write_all
+    from amble.report.paper_page import sections_of, write_all
     from amble.report.table import verdict_table
     from amble.workers import Workers
 
@@ -93,7 +93,7 @@ def reproduce(
     sections = []
     for each in chosen:
         made = {job: reproduction.runs_of(job, visit_s[job], runs) for job in jobs if job.figure == each}
-        sections.append(section_of(each, made))
+        sections += sections_of(each, made)
     written = write_all(out, sections, reproduction.machine_of(file), quick)
-    screen.print(verdict_table(sections))
+    screen.print(verdict_table([section for section in sections if section.claims]))
     screen.print(f"written to {out}/: {', '.join(path.name for path in written)}; the runs are in {runs}")

@@ -6,7 +6,7 @@ from amble.arrays import Array, namespace, norm, while_loop
 
 DIRECT_UP_TO = 200  # unknowns; beyond it conjugate gradients are cheaper than forming and factoring the Hessian
 NEWTON_STEPS_MAX, HALVINGS_MAX = 1000, 60
-TOLERANCE = 1e-12  # of the gradient's length at the centre
+TOLERANCE, TOLERANCE_LARGE = 1e-12, 1e-9  # of the gradient's length at the centre: direct, and by conjugate gradients
 ROUNDING = 2e-16
 
 
@@ -18,8 +18,8 @@ class Iterate(NamedTuple):
     stuck: Array  # no step made phi smaller: rounding is all that is left
 
 
-def minimise(f: Any, center: Array, weight: Array, start: Array) -> Array:
-    """argmin_x phi(x) = f(x) + weight/2 |x - center|^2, to rounding.
+def minimise(f: Any, center: Array, weight: Array, start: Array, tolerance: float | None = None) -> Array:
+    """argmin_x phi(x) = f(x) + weight/2 |x - center|^2: to rounding, or to 1e-9 where there are many unknowns.
 
     Newton direction d of phi, then the first of d, d/2, d/4, ... that lowers phi enough (Armijo): phi is strongly
     convex, so this converges from any start, and quadratically near the end, where the full step is taken.
@@ -48,7 +48,9 @@ def minimise(f: Any, center: Array, weight: Array, start: Array) -> Array:
         return 4 * ROUNDING * (xp.sqrt(L) + (L + weight) * norm(x) + weight * norm(center))
 
     scale = norm(f.grad(center))
-    goal = TOLERANCE * scale
+    if tolerance is None:
+        tolerance = TOLERANCE if p <= DIRECT_UP_TO else TOLERANCE_LARGE
+    goal = tolerance * scale
 
     def unfinished(at: Iterate) -> Array:
         far = norm(at.g) > xp.maximum(goal, floor(at.x))

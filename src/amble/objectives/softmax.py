@@ -61,13 +61,14 @@ class Softmax(NamedTuple):
         return xp.permute_dims(blocks, (0, 2, 1, 3)).reshape(C * p, C * p) + xp.diag(self.ridge)
 
     def hessian_times(self, w: Array) -> Callable[[Array], Array]:
-        P = self._chances(w)
         xp = namespace(w)
+        P = self._chances(w).T  # classes first: both products are faster so
+        C, p = P.shape[0], self.X.shape[-1]
 
         def times(v: Array) -> Array:
-            s = self._scores(v)
-            bent = self.rows[:, None] * P * (s - xp.sum(P * s, axis=-1)[:, None])
-            return (bent.T @ self.X + self.pin * self._sum(v)).reshape(-1) + self.ridge * v
+            s = v.reshape(C, p) @ self.X.T
+            bent = self.rows * P * (s - xp.sum(P * s, axis=0))
+            return (bent @ self.X + self.pin * self._sum(v)).reshape(-1) + self.ridge * v
 
         return times
 

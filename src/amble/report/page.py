@@ -71,28 +71,23 @@ def _section(name: str, section: Section) -> Markup:
     shown += [_claim(claim) for claim in section.claims]
     shown += [_figure(name, section), results_table(section)]
     first = section.runs[0]
-    pictures = [drawing for drawing in (holdings_drawing(first), network_drawing(first)) if drawing]
-    of_which = f"Drawn for seed {first.seed}."
-    shown.append(
-        tag(
-            "details",
-            tag("summary", "Settings, data and network"),
-            made(section),
-            tag("div", *pictures, class_="pictures"),
-            tag("p", of_which, class_="note"),
-        )
-    )
-    return tag("section", *shown, id=name)
+    details = [tag("summary", "Settings, data and network" if section.pictures else "Settings"), made(section)]
+    if section.pictures:
+        drawn = [drawing for drawing in (holdings_drawing(first), network_drawing(first)) if drawing]
+        details.append(tag("div", *drawn, class_="pictures"))
+        details.append(tag("p", f"Drawn for seed {first.seed}.", class_="note"))
+    return tag("section", *shown, tag("details", *details), id=name)
 
 
 def _what_is_shown(section: Section) -> str:
     found = lines(section)
     methods = sum(not line.column_suffix for line in found)
-    seeds = max(len(line.runs) for line in found)
+    counts = {len(line.runs) for line in found}
+    seeds = f"{'up to ' if len(counts) > 1 else ''}{max(counts)} seeds"
     what = next(iter(columns(section).values()))
     many = f"{methods} methods" if methods > 1 else "one method"
     words = f"{what[0].upper()}{what[1:]} of {many} against virtual time and communication"
-    words += f"; lines are medians over {seeds} seeds, bands go from the lowest to the highest." if seeds > 1 else "."
+    words += f"; lines are medians over {seeds}, bands go from the lowest to the highest." if max(counts) > 1 else "."
     if methods < len(found):
         words += (
             " Dotted: the mean of the agents' own models x, where it differs from the model (the mean of the tokens)."

@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from amble.report.export import write_curves
-from amble.report.page import write_page
-from amble.report.paper_figure import section_figure
+from amble.report.export import write_report
 from amble.report.sections import Section
 from amble.report.verdicts import paper_claims
 from amble.reproduction import ASSUMPTIONS, DENSITY, TOKENS, Figure, Job
@@ -15,8 +13,8 @@ from amble.run import Run
 PAPER = "Asynchronous Parallel Incremental Block-Coordinate Descent for Decentralized Machine Learning"
 
 
-def section_of(figure: Figure, made: Mapping[Job, Sequence[Run]]) -> Section:
-    """One figure of the paper with all its runs."""
+def sections_of(figure: Figure, made: Mapping[Job, Sequence[Run]]) -> list[Section]:
+    """One figure of the paper: its own methods, and then, if they were run, all tuned ones; Relay in both."""
 
     def find(label: str, tuned: bool = False, **settings: Any) -> Sequence[Run]:
         for job, runs in made.items():
@@ -30,12 +28,18 @@ def section_of(figure: Figure, made: Mapping[Job, Sequence[Run]]) -> Section:
         f"alpha = {figure.alpha:g} (WPG), tau = {figure.tau_is:g} (I-BCD), tau = {figure.tau_api:g} (API-BCD). "
         f"Visits: {' or '.join(f'{hops:,}' for hops in sorted({job.hops for job in made}))} for each method."
     )
-    runs = tuple(run for group in made.values() for run in group)
-    return Section(f"Figure {figure.number}: {figure.data}", runs, about, paper_claims(find))
+    title = f"Figure {figure.number}: {figure.data}"
+    own = tuple(run for job, runs in made.items() for run in runs if not job.tuned)
+    found = [Section(title, own, about, paper_claims(find))]
+    tuned = tuple(run for job, runs in made.items() for run in runs if job.tuned or job.method.label == "Relay")
+    if any(job.tuned for job in made):
+        words = "Every method with its step or penalty chosen by the same search, beside Relay, which has none."
+        found.append(Section(f"{title}, tuned", tuned, words, pictures=False))
+    return found
 
 
 def write_all(folder: Path, sections: Sequence[Section], machine: Mapping[str, str], quick: bool) -> list[Path]:
-    """report.html, curves.csv, and each figure as figure-3.png and .svg."""
+    """report.html, curves.csv, and each section's figure as PNG and SVG."""
     intro = (
         f"The numerical section of “{PAPER}”, run again. Each claim below is put to the runs: how much virtual time, "
         "or how many communication units, a method needs to close 50, 90 and 99 % of the gap between the test metric "
@@ -44,11 +48,5 @@ def write_all(folder: Path, sections: Sequence[Section], machine: Mapping[str, s
     if quick:
         intro += "\n\nThis is the quick version: one seed, a quarter of the visits, no tuned methods."
     title = "The paper's figures 3 to 6, and which of its claims held"
-    written = [
-        write_page(folder / "report.html", sections, title=title, intro=intro, assumptions=ASSUMPTIONS, machine=machine)
-    ]
-    written.append(write_curves(folder / "curves.csv", sections))
-    for section in sections:
-        number = section.title.partition(":")[0].split()[-1]
-        written += [section_figure(section, folder / f"figure-{number}{ending}") for ending in (".png", ".svg")]
-    return written
+    page = {"title": title, "intro": intro, "assumptions": ASSUMPTIONS, "machine": machine}
+    return write_report(folder / "report.html", sections, **page)

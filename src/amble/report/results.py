@@ -13,7 +13,7 @@ SECOND_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 WITHIN = (0.01, 0.001)
 NONE = "–"
 LARGE = 1e4  # beyond it a metric is a lost run's
-VERDICTS = {"held": "held", "did not hold": "failed", "undecided": "undecided"}
+VERDICTS = {"held": "held", "held in part": "part", "did not hold": "failed", "undecided": "undecided"}
 
 
 def scrolling(table: Markup, words: str) -> Markup:

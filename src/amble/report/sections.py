@@ -23,7 +23,7 @@ class Claim:
     """A sentence that the runs were to show, and whether they do."""
 
     text: str
-    verdict: str  # "held", "did not hold" or "undecided"
+    verdict: str  # "held", "held in part", "did not hold" or "undecided"
     because: str
 
 
@@ -35,6 +35,7 @@ class Section:
     runs: tuple[Run, ...]
     about: str = ""
     claims: tuple[Claim, ...] = ()
+    pictures: bool = True  # who holds what, and the network; not where another section has just shown them
 
 
 class Line(NamedTuple):
@@ -129,7 +130,7 @@ def _by_method(runs: Sequence[Run]) -> list[tuple[str, tuple[Run, ...]]]:
             turn += 1
         held.setdefault((*kind, turn), []).append(run)
     same = {key: len({run.label for run in found}) == 1 for key, found in held.items()}
-    plain = {key: found[0].label if same[key] else key[0] for key, found in held.items()}
+    plain = {key: _label(found[0]) if same[key] else key[0] for key, found in held.items()}
     named = []
     for key, found in held.items():
         rivals = [other for other in held if plain[other] == plain[key]]
@@ -143,6 +144,10 @@ def _by_method(runs: Sequence[Run]) -> list[tuple[str, tuple[Run, ...]]]:
             words.append(f"run {twins.index(key) + 1}")
         named.append((", ".join(words), tuple(found)))
     return named
+
+
+def _label(run: Run) -> str:
+    return run.label.removesuffix(")") + ", tuned)" if run.tuning else run.label
 
 
 def _label_if_tuned(run: Run) -> str:
