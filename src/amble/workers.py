@@ -39,7 +39,7 @@ class Workers:
         self.asked = self.held.enter_context(interruptible(patient=True))
         self.held.enter_context(one_thread())
         context = multiprocessing.get_context("spawn")
-        self.pool = ProcessPoolExecutor(self.count, context, initializer=follow_parent)
+        self.pool = ProcessPoolExecutor(self.count, context, initializer=begin, initargs=(context.Value("i", 0),))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -78,10 +78,16 @@ class Workers:
         return not waiting
 
 
-def follow_parent() -> None:
-    """Ctrl-C reaches every process of the terminal, but the parent decides what becomes of its workers; and they do not
-    outlive it, whatever ends it."""
+def begin(started: Any) -> None:
+    """Before a worker's first job. Ctrl-C reaches every process of the terminal, but the parent decides what becomes of
+    its workers; and they do not outlive it, whatever ends it. Each keeps to a core of its own: JAX makes a thread for
+    every core that it sees, and the threads of several workers would wait for each other."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "sched_setaffinity"):
+        with started.get_lock():
+            number, started.value = started.value, started.value + 1
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {allowed[number % len(allowed)]})
     parent = multiprocessing.parent_process()
 
     def watch() -> None:

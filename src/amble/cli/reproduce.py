@@ -44,7 +44,7 @@ def reproduce(
     `amble reproduce --compute model` - the same numbers on every machine
     """
     from amble import reproduction
-    from amble.data.datasets import load
+    from amble.data.cache import ensure
     from amble.errors import unknown
     from amble.experiment import make_folder
     from amble.report.paper_page import sections_of, write_all
@@ -59,7 +59,7 @@ def reproduce(
             raise unknown("figure", str(number), [str(each) for each in numbers])
     chosen = [each for each in reproduction.FIGURES if figure is None or each.number in figure]
     for each in chosen:
-        load(each.data)  # before any work: fetched if need be, or one sentence on what to do
+        ensure(each.data)  # before any work: fetched if need be, or one sentence on what to do
     make_folder(out / "runs")
     screen = console()
     jobs = reproduction.jobs(chosen, range(seeds), quick)

@@ -95,6 +95,12 @@ def fetch(name: str, part: Part) -> Path:
     return goal
 
 
+def ensure(name: str) -> None:
+    """Every file of a set is here, or is fetched; what is here is checked when it is read."""
+    for part in SETS[name].parts:
+        find(part) or fetch(name, part)
+
+
 def get(name: str) -> list[tuple[Path, bool]]:
     """Every file of a set, fetched to the cache where it is not here yet or is damaged there; with whether it was."""
     files = []
