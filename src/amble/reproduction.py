@@ -109,10 +109,6 @@ def paper_methods(figure: Figure) -> list[Any]:
     ]
 
 
-def relay_with_tokens() -> Any:
-    return methods.make("Relay", {"tokens": TOKENS})
-
-
 def tuned_methods() -> list[Any]:
     """Every other method, and the paper's own once more: their step or penalty is to be chosen by pilot runs."""
     many = {"tokens": TOKENS}
@@ -139,7 +135,10 @@ def jobs(figures: Sequence[Figure] = FIGURES, seeds: Sequence[int] = SEEDS, quic
         chosen = tuple(seeds[:1]) if quick else tuple(seeds)
         listed = [(method, False) for method in paper_methods(figure)]
         if not quick:
-            listed += [(relay_with_tokens(), False), *((method, True) for method in tuned_methods())]
+            listed += [
+                (methods.make("Relay", {"tokens": TOKENS}), False),
+                *((method, True) for method in tuned_methods()),
+            ]
         for method, tuned in listed:
             hops = figure.cheap_hops if set(method.work) == {"grad"} else figure.hops
             planned.append(Job(figure, method, tuned, chosen, hops // QUICK_SHARE if quick else hops))
