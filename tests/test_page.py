@@ -134,7 +134,7 @@ def test_a_method_tuned_for_each_seed_is_one_line(runs):
     chosen = zip(runs[2::3], (0.1, 0.2, 0.2), strict=True)
     tuned = [replace(run, method=amble.WPG(alpha=a), tuning=record | {"chosen": a}) for run, a in chosen]
     assert [line.label for line in lines(Section("x", tuple(tuned)))] == ["WPG (alpha tuned)"]
-    assert [line.label for line in lines(Section("x", tuple(tuned[1:])))] == ["WPG (alpha=0.2)"]
+    assert [line.label for line in lines(Section("x", tuple(tuned[1:])))] == ["WPG (alpha=0.2, tuned)"]
 
 
 def test_a_band_is_the_least_the_median_and_the_most_over_the_seeds(runs):

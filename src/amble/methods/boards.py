@@ -70,24 +70,44 @@ class BoardRules:
         return Token(self.board(start, agents, 0.0), namespace(start).asarray(m) * 1.0)
 
     def visit(self, f: Any, agent: Agent, slot: NoSlot, token: Token) -> tuple[Agent, NoSlot, Token]:
-        xp, M = namespace(token.board.total), self.method.tokens
-        fresh = agent.board.version > token.board.version
-        board = tree_map(lambda a, b: xp.where(_over(fresh, a), a, b), agent.board, token.board)
-        own, v, w = self.method.gift(f, agent.own, self._estimate(board))
-        mine = (xp.arange(M) == token.m) * 1.0
-        board = Board(
-            board.total + _over(mine, board.total) * (v - agent.given.v),
-            board.weight + _over(mine, board.weight) * (w - agent.given.w),
-            board.version + mine,
-        )
+        board = newer(agent.board, token.board)
+        own, v, w = self.method.gift(f, agent.own, self.read(board))
+        board = add(board, token.m, v - agent.given.v, w - agent.given.w)
         return Agent(own, Slot(v, w), board), slot, token._replace(board=board)
 
     def estimate(self, token: Token) -> Array:
-        return self._estimate(token.board)
+        return self.read(token.board)
 
-    def _estimate(self, board: Board) -> Array:
+    def read(self, board: Board) -> Array:
+        """The model that all ledgers of a board stand for together."""
         xp = namespace(board.total)
         return estimate(self.method, xp.sum(board.total, axis=0), xp.sum(board.weight, axis=0))
+
+
+def newer(one: Board, other: Board) -> Board:
+    """The newer entry of each ledger."""
+    xp, fresh = namespace(one.total), one.version > other.version
+    board: Board = tree_map(lambda a, b: xp.where(_over(fresh, a), a, b), one, other)
+    return board
+
+
+def add(board: Board, m: Array, v: Array, w: Array) -> Board:
+    """A gift put into ledger m."""
+    mine = _mine(board, m) * 1.0
+    total = board.total + _over(mine, board.total) * v
+    return Board(total, board.weight + _over(mine, board.weight) * w, board.version + mine)
+
+
+def put(board: Board, m: Array, total: Array, weight: Array) -> Board:
+    """Ledger m replaced."""
+    xp, mine = namespace(board.total), _mine(board, m)
+    total = xp.where(_over(mine, board.total), total, board.total)
+    return Board(total, xp.where(_over(mine, board.weight), weight, board.weight), board.version + mine * 1.0)
+
+
+def _mine(board: Board, m: Array) -> Array:
+    xp = namespace(board.total)
+    return xp.arange(board.version.shape[0]) == m
 
 
 def _over(flags: Array, ledgers: Array) -> Array:

@@ -68,8 +68,7 @@ def _section(name: str, section: Section) -> Markup:
     shown = [tag("h2", section.title), tag("p", _what_is_shown(section))]
     if section.about:
         shown.append(tag("p", section.about))
-    shown += [_claim(claim) for claim in section.claims]
-    shown += [_figure(name, section), results_table(section)]
+    shown += [_figure(name, section), *(_claim(claim) for claim in section.claims), results_table(section)]
     first = section.runs[0]
     details = [tag("summary", "Settings, data and network" if section.pictures else "Settings"), made(section)]
     if section.pictures:

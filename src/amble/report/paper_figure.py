@@ -30,7 +30,8 @@ def section_figure(section: Section, path: Path, own_looks: Sequence[Look] | Non
     column, words = next(iter(columns(section).items()))
     axis = y_axis(section, column, words)
     with matplotlib.rc_context(SETTINGS):
-        across = 3 if max(len(line.label) for line in found) < 42 else 2
+        longest = max(len(line.label) for line in found)
+        across = 3 if longest < 42 else 2
         figure = new_figure(WIDTH_IN, 2.6 + 0.15 * (1 + len(found) // across))
         figure.set_dpi(300)
         panels = figure.subplots(1, 2, sharey=True)
@@ -49,7 +50,9 @@ def section_figure(section: Section, path: Path, own_looks: Sequence[Look] | Non
         _scale(panels[0], axis)
         panels[0].set_ylabel(axis["words"])
         handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=across, fontsize=7, frameon=False)
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=across, fontsize=7 if longest < 52 else 6, frameon=False
+        )
         return save(figure, path)
 
 

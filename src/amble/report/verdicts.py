@@ -11,6 +11,7 @@ from amble.run import Run
 
 LEVELS = (0.5, 0.9, 0.99)  # shares of the gap between where a run begins and the optimum's metric
 COMPARABLE = 2.0  # "comparable" communication: at most twice as much
+RIVALS_NAMED = 3
 WORDS = {TIME: "time", UNITS: "communication"}
 
 
@@ -46,7 +47,9 @@ def judge(text: str, cost: str, contests: Sequence[tuple[Side, Sequence[Side]]],
             shown |= {side.name: own, **{rival.name: value for rival, value in zip(rivals, others, strict=True)}}
             if np.isfinite([own, *others]).any():
                 outcomes.append(bool(np.isfinite(own)) and own <= at_most * min(others))
-        said.append(f"to close {100 * share:g} % of the gap: {_listed(shown, cost)}")
+        said.append(
+            f"to close {100 * share:g} % of the gap: {_listed(shown, [side.name for side, _ in contests], cost)}"
+        )
     verdict = "undecided"
     if outcomes:
         verdict = "held" if all(outcomes) else "held in part" if any(outcomes) else "did not hold"
@@ -54,9 +57,16 @@ def judge(text: str, cost: str, contests: Sequence[tuple[Side, Sequence[Side]]],
     return Claim(text, verdict, f"{WORDS[cost].capitalize()} {words}.")
 
 
-def _listed(shown: Mapping[str, float], cost: str) -> str:
+def _listed(shown: Mapping[str, float], sides: Sequence[str], cost: str) -> str:
+    """Best first: whom the claim is about, and the best of the others."""
     ranked = sorted(shown.items(), key=lambda item: item[1])
-    return ", ".join(f"{name} {quantity(value, cost) if np.isfinite(value) else 'never'}" for name, value in ranked)
+    rivals = [name for name, _ in ranked if name not in sides]
+    named = {*sides, *rivals[:RIVALS_NAMED]}
+    words = [
+        f"{name} {quantity(value, cost) if np.isfinite(value) else 'never'}" for name, value in ranked if name in named
+    ]
+    left = len(rivals) - RIVALS_NAMED
+    return ", ".join(words) + (f" ({left} others are no better than those)" if left > 0 else "")
 
 
 def paper_claims(find: Callable[..., Sequence[Run]]) -> tuple[Claim, ...]:
