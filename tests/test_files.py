@@ -316,3 +316,15 @@ def test_the_page_on_data_shows_what_happens(tmp_path, monkeypatch, capsys):
     exec(compile("\n".join(code), "data.md", "exec"), {})
     assert capsys.readouterr().out == re.search(r"```text\n(.*?)```", page, re.S)[1]
     assert (tmp_path / "partition.png").is_file()
+
+
+def test_text_among_the_numbers_of_a_target_or_of_a_column_is_named(tmp_path):
+    """One slip does not turn amounts into labels or categories."""
+    lines = ["size,price", *(f"{k}.5,{2 * k}.25" for k in range(40))]
+    file = tmp_path / "x.csv"
+    file.write_text("\n".join([*lines[:30], "7.5,oops", *lines[30:]]) + "\n")
+    with pytest.raises(AmbleError, match=r"line 31, column price.*'oops'.*most of the column is numbers"):
+        amble.read_file(file)
+    file.write_text("\n".join([*lines[:30], "NA,7.5", *lines[30:]]) + "\n")
+    with pytest.raises(AmbleError, match=r"line 31, column size.*'NA'.*most of the column is numbers"):
+        amble.read_file(file, categorical="one-hot")

@@ -265,3 +265,13 @@ def test_partly_separable_classes_without_a_ridge_are_refused():
     problem = amble.Problem.from_arrays(X, y, task="classification", agents=3, ridge=0.0)
     with pytest.raises(amble.AmbleError, match="separable, in part at least"):
         problem.optimum()
+
+
+def test_a_problem_without_an_optimum_has_no_metric_of_it():
+    """Separable classes and no ridge: the optimum is not known, and nothing breaks."""
+    problem = amble.split(amble.load("breast_cancer"), agents=5, ridge=0.0)
+    with pytest.warns(UserWarning, match="no centralised optimum"):
+        run = amble.simulate(amble.WPG(alpha=0.1), problem, hops=20)
+    assert run.problem["optimum_metric"] is None
+    assert np.isfinite(run.history["metric"]).all()
+    assert np.isnan(problem.metric(np.full(problem.dimension, np.nan)))

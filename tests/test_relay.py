@@ -269,7 +269,7 @@ def test_tuning_chooses_what_converges_under_the_same_budget(name, pilots, tmp_p
     setting = SETTING.get(name, "rho" if name == "D-ADMM" else "tau")
     record = run.tuning
     chosen = getattr(run.method, setting)
-    assert len(pilots) == len(record["tried"]) == 13
+    assert 13 <= len(pilots) == len(record["tried"]) <= 17  # nine, four between, and up to four beyond an end
     assert {asked for asked, _, _ in pilots} == {50 * N} == {record["hops"]}
     assert {visits for _, visits, stopped in pilots if stopped != "diverged"} == {50 * N}
     assert (record["setting"], record["chosen"]) == (setting, chosen)

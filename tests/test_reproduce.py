@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import amble
-from amble import reproduction
+from amble import paper_runs, reproduction
 from amble.report.verdicts import Side, cost_to_close, judge, paper_claims
 
 FOLDER = Path(os.environ.get("AMBLE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -28,7 +28,8 @@ def made(metric, best, time_s=None, seed=0, local=None):
     hops = np.arange(len(metric))
     history = {"metric": np.array(metric), "comm_units": hops, "time_s": hops * 1e-3 if time_s is None else time_s}
     history["metric_local"] = np.array(metric if local is None else local)
-    return SimpleNamespace(history=history, problem={"optimum_metric": best}, seed=seed)
+    task = "classification" if best > metric[0] else "regression"
+    return SimpleNamespace(history=history, problem={"optimum_metric": best, "task": task}, seed=seed)
 
 
 def test_cost_to_close_a_share_of_the_gap_for_good():
@@ -61,6 +62,19 @@ def test_a_verdict_follows_from_the_curves(own, other, verdict):
     claim = judge("A is faster.", "time_s", [(Side("A", [made(own, 0.0)]), [Side("B", [made(other, 0.0)])])])
     assert claim.verdict == verdict
     assert ("never" in claim.because) == (own[-1] != 0 or other[-1] != 0)
+
+
+def test_as_much_is_not_less():
+    same = Side("A", [made([1, 0, 0], 0.0)]), Side("B", [made([1, 0, 0], 0.0)])
+    assert judge("", "comm_units", [(same[0], [same[1]])]).verdict == "did not hold"
+
+
+def test_a_run_that_begins_better_than_the_optimum_closes_nothing():
+    worse = SimpleNamespace(
+        history={"metric": np.array([0.9, 0.8]), "time_s": np.arange(2)},
+        problem={"optimum_metric": 0.85, "task": "classification"},
+    )
+    assert cost_to_close(Side("a", [worse]), "time_s", 0.5) == np.inf
 
 
 def test_comparable_means_at_most_twice():
@@ -121,7 +135,7 @@ def test_a_runs_name_changes_with_all_that_it_depends_on():
         replace(job, figure=replace(job.figure, ridge=1e-3)),
         replace(job, method=replace(job.method, tau=2.0)),
     ]
-    names = {each.stem(0, 1e-5) for each in (job, *others)} | {job.stem(1, 1e-5), job.stem(0, 2e-5)}
+    names = {each.stem("seed0", 1e-5) for each in (job, *others)} | {job.stem("seed1", 1e-5), job.stem("seed0", 2e-5)}
     assert len(names) == 7
 
 
@@ -142,7 +156,7 @@ def test_a_stopped_reproduce_goes_on_where_it_stopped_and_a_finished_one_makes_n
     first.send_signal(signal.SIGINT)
     out, err = first.communicate(timeout=60)
     assert first.returncode == 130, err
-    assert "runs are kept" in out
+    assert "what is done is kept" in out
     assert not (folder / "report.html").exists()
     kept = {path: path.stat().st_mtime_ns for path in (folder / "runs").glob("*.json")}
     assert 1 <= len(kept) < 6
@@ -154,6 +168,7 @@ def test_a_stopped_reproduce_goes_on_where_it_stopped_and_a_finished_one_makes_n
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     made = {path: path.stat().st_mtime_ns for path in (folder / "runs").glob("*")}
     assert len(made) == 12
+    text = (folder / "calibration.json").read_text()
     for name in ("report.html", "curves.csv", "figure-3-cpusmall.png", "figure-3-cpusmall.svg", "calibration.json"):
         assert (folder / name).stat().st_size > 100
 
@@ -161,9 +176,28 @@ def test_a_stopped_reproduce_goes_on_where_it_stopped_and_a_finished_one_makes_n
     assert third.wait(timeout=120) == 0
     third.communicate()
     assert {path: path.stat().st_mtime_ns for path in (folder / "runs").glob("*")} == made
-    seconds = json.loads((folder / "calibration.json").read_text())["visit_s"]
+    seconds = json.loads(text)["visit_s"]
     run = amble.load_run(next((folder / "runs").glob("*-i-bcd-*.json")))
     assert run.timing.compute == seconds['cpusmall: I-BCD {"tau": 1.0, "tokens": 1}']
+
+
+@needs_cpusmall
+def test_a_tuned_method_is_measured_as_it_was_chosen(tmp_path, monkeypatch):
+    """The cost of a prox may depend on the penalty, so visits are measured with the one that is used."""
+    monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
+    figure = replace(reproduction.FIGURES[0], hops=200, pilot_laps=2)
+    job = reproduction.Job(figure, amble.WADMM(beta=7.0), True, (0,), 200)
+    (runs,) = paper_runs.make_all([job], tmp_path, "measured", 1).values()
+    assert runs[0].method.beta == runs[0].tuning["chosen"] != 7.0
+    measured = json.loads((tmp_path / "calibration.json").read_text())["visit_s"]
+    assert list(measured) == [f'cpusmall: WADMM {{"beta": {runs[0].method.beta}, "tokens": 1, "form": "prox"}}']
+    kept = next((tmp_path / "runs").glob("*seed0*.npz"))
+    kept.write_bytes(kept.read_bytes()[:100])
+    with pytest.raises(amble.AmbleError, match=r"is damaged; delete it, and run the same command again"):
+        paper_runs.make_all([job], tmp_path, "measured", 1)
+    kept.unlink()
+    (tmp_path / "calibration.json").write_text("{")  # measured again
+    assert paper_runs.make_all([job], tmp_path, "measured", 1) is not None
 
 
 @pytest.mark.parametrize(
@@ -171,6 +205,7 @@ def test_a_stopped_reproduce_goes_on_where_it_stopped_and_a_finished_one_makes_n
     [
         (["-f", "7"], "'7'.*3, 4, 5, 6"),
         (["--compute", "guessed"], "'guessed'.*measured"),
+        (["--quick", "--seeds", "5"], "--quick has one seed"),
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_written(words, sentence, tmp_path):

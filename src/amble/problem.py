@@ -141,10 +141,10 @@ class Problem:
     def metrics(self, W: Any) -> Any:
         """The metric of several models, one a row of W; some at a time, so that memory stays bounded."""
         found = np.full(len(W), np.nan)
-        if self.heldout is None:
+        finite = np.flatnonzero(np.isfinite(W).all(axis=1))
+        if self.heldout is None or not len(finite):
             return found
         X, y, mean = self.heldout
-        finite = np.flatnonzero(np.isfinite(W).all(axis=1))
         at_once = max(1, SCORES_AT_ONCE * X.shape[1] // (X.shape[0] * self.dimension))
         for some in np.split(finite, range(at_once, len(finite), at_once)):
             guess = self._guess(W[some], X)

@@ -1,32 +1,18 @@
-"""The paper's numerical section (figures 3 to 6) as a plan: which runs there are, and how one of them is made."""
+"""The paper's numerical section (figures 3 to 6) as a plan: which runs there are, with which settings."""
 
 import hashlib
 import json
-import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
-from amble import methods, timing
-from amble import network as networks
-from amble.data.datasets import load
-from amble.problem import Problem, split
-from amble.report.machine import this_machine
-from amble.run import Run, load_run, write_whole
-from amble.simulation import simulate
-from amble.timing import Timing
-from amble.tuning import tune
+from amble import methods
 
 TOKENS = 5  # the captions' K
 DENSITY = 0.7  # the captions' zeta
 SEEDS = (0, 1, 2)
 QUICK_SHARE = 4  # --quick makes a quarter of the hops
 PILOT_POWERS = (-2.0, 2.0, 7)  # the search: seven values over four decades, then four between
-PILOTS = 11
 
 
 @dataclass(frozen=True)
@@ -66,11 +52,12 @@ ASSUMPTIONS = (
     "gAPI-BCD: the paper gives no rho; ours is the smoothness of each agent's own loss, and tau that of API-BCD.",
     "Which model the paper plots is not said: the tokens' mean and the mean of the agents' x are both shown.",
     "Time: a hop takes U(1e-5, 1e-4) s, as in the paper. A visit takes what it took on this machine, in NumPy on one "
-    "core, measured once for each method and data set (median) and stored in calibration.json.",
+    "core, measured once for each method, with its settings, and data set (median) and stored in calibration.json. On "
+    "small problems most of it is the interpreter's own time, as it would be in a live agent.",
     "Visits: as many for each method, but more on ijcnn1 (twice) and USPS (ten times) for methods that take no more "
     "than a gradient, whose visits are far shorter there.",
     "Tuned methods: step or penalty by the same search on the first seed, kept for the others: 11 pilot runs of 20 "
-    "laps (5 on USPS); the lowest loss at their end wins.",
+    "laps (5 on USPS), and up to four more where the best lies at an end; the lowest loss at their end wins.",
     "One exchange with a server, in methods that have one, counts as one unit each way.",
 )
 
@@ -85,15 +72,11 @@ class Job:
     seeds: tuple[int, ...]
     hops: int
 
-    @property
-    def label(self) -> str:
-        return f"figure {self.figure.number}, {self.method.label}"
-
-    def stem(self, seed: int, visit_s: float) -> str:
-        """The name of one run's files: it changes with anything that the run depends on."""
-        about = [asdict(self.figure), self.method.label, asdict(self.method), self.tuned, seed, self.hops, visit_s]
+    def stem(self, what: str, *more: Any) -> str:
+        """A name for a file of this job's: it changes with all that the job depends on, and with what is given."""
+        about = [asdict(self), self.method.label, TOKENS, DENSITY, PILOT_POWERS, *more]
         digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:10]
-        return f"{self.figure.data}-{self.method.label.lower()}-seed{seed}-{digest}"
+        return f"{self.figure.data}-{self.method.label.lower()}-{what}-{digest}"
 
 
 def paper_methods(figure: Figure) -> list[Any]:
@@ -143,76 +126,3 @@ def jobs(figures: Sequence[Figure] = FIGURES, seeds: Sequence[int] = SEEDS, quic
             hops = figure.cheap_hops if set(method.work) == {"grad"} else figure.hops
             planned.append(Job(figure, method, tuned, chosen, hops // QUICK_SHARE if quick else hops))
     return planned
-
-
-@lru_cache(maxsize=6)
-def problem_of(figure: Figure, seed: int) -> Problem:
-    return split(load(figure.data), agents=figure.agents, seed=seed, ridge=figure.ridge)
-
-
-def calibration_key(job: Job) -> str:
-    return f"{job.figure.data}: {job.method.label} {json.dumps(methods.settings(job.method))}"
-
-
-def calibrated(file: Path) -> dict[str, float]:
-    """Seconds of a visit that were measured already."""
-    return dict(json.loads(file.read_text())["visit_s"]) if file.is_file() else {}
-
-
-def calibrate(planned: Sequence[Job], file: Path) -> None:
-    """Measure and store what a visit takes on this machine: the median over the agents, to three digits."""
-    for job in planned:
-        known = calibrated(file)
-        if calibration_key(job) not in known:
-            problem = problem_of(job.figure, job.seeds[0])
-            seconds = np.median(timing.measured(methods.check(job.method, problem), problem))
-            known[calibration_key(job)] = float(f"{seconds:.3g}")
-            text = json.dumps({"machine": this_machine(), "visit_s": known}, indent=2)
-            write_whole({file: f"{text}\n".encode()})
-
-
-def modelled(job: Job) -> float:
-    """What a visit takes in the fixed cost model, the same on every machine."""
-    problem = problem_of(job.figure, job.seeds[0])
-    return float(f"{np.median(timing.modelled(methods.check(job.method, problem), problem)):.3g}")
-
-
-def machine_of(file: Path) -> dict[str, str]:
-    """The machine on which visits were measured; this one where none were."""
-    return dict(json.loads(file.read_text())["machine"]) if file.is_file() else this_machine()
-
-
-def effort(job: Job, visit_s: float) -> float:
-    """Roughly how long a job takes, to begin with the longest: its hops, tuning's too, times the seconds of one."""
-    pilots = PILOTS * job.figure.pilot_laps * job.figure.agents if job.tuned else 0
-    return (len(job.seeds) * job.hops + pilots) * visit_s
-
-
-def is_there(job: Job, seed: int, visit_s: float, folder: Path) -> bool:
-    return (folder / f"{job.stem(seed, visit_s)}.json").is_file()
-
-
-def make_runs(job: Job, visit_s: float, folder: Path) -> None:
-    """The job's runs that are not there yet, each saved as soon as it is done."""
-    method, record = job.method, {}
-    for seed in job.seeds:
-        path = folder / job.stem(seed, visit_s)
-        if is_there(job, seed, visit_s, folder):
-            done = load_run(path)
-            method, record = done.method, done.tuning
-            continue
-        problem = problem_of(job.figure, seed)
-        network = networks.random(job.figure.agents, DENSITY, seed)
-        options: dict[str, Any] = {"timing": Timing(compute=visit_s), "seed": seed}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a run that diverges says so in the table
-            if job.tuned and not record:
-                method, record = tune(
-                    method, problem, network, laps=job.figure.pilot_laps, powers=PILOT_POWERS, **options
-                )
-            run = simulate(method, problem, network, hops=job.hops, progress=False, **options)
-        replace(run, tuning=record).save(path)
-
-
-def runs_of(job: Job, visit_s: float, folder: Path) -> list[Run]:
-    return [load_run(folder / job.stem(seed, visit_s)) for seed in job.seeds]

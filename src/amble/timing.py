@@ -5,7 +5,7 @@ a visit takes                 slowdown_i * compute seconds of agent i.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -151,7 +151,7 @@ def modelled(method: Any, problem: Any) -> Any:
     return np.asarray(flops, np.float64) / FLOPS_PER_S
 
 
-def measured(method: Any, problem: Any) -> Any:
+def measured(method: Any, problem: Any, clock: Callable[[], float] = time.perf_counter) -> Any:
     """Each agent's median over some laps of a token that are really walked, in NumPy, on this machine.
 
     Of many agents the first 64 are timed, and the rest are given their median.
@@ -171,11 +171,11 @@ def measured(method: Any, problem: Any) -> Any:
             break
         heard = np.mean([agent.x for agent in agents], axis=0)
         for i, f in enumerate(losses):
-            begin = time.perf_counter()
+            begin = clock()
             if rounds:
                 agents[i] = rules.round(f, agents[i], heard, np.float64(1.0))
             else:
                 agents[i], slots[i], token = rules.visit(f, agents[i], slots[i], token)
-            laps[lap, i] = time.perf_counter() - begin
+            laps[lap, i] = clock() - begin
     seconds = np.median(laps, axis=0)
     return np.concatenate([seconds, np.full(problem.agents - timed, np.median(seconds))])

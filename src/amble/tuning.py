@@ -1,8 +1,9 @@
 """tune: a method's step or penalty by a small search on pilot runs, under the same budget of hops for every method.
 
-The search is over powers of ten around the problem's own scale, by default nine values over six decades; then the four
-that lie halfway and a quarter of the way between the best and its neighbours. The best is the one with the lowest
-sum_i f_i at the end of its pilot run, so nothing is used that is not known before the optimum is.
+The search is over powers of ten around the problem's own scale, by default nine values over six decades, and up to four
+more beyond an end where the best lies there; then the four that lie halfway and a quarter of the way between the best
+and its neighbours. The best is the one with the lowest sum_i f_i at the end of its pilot run, so nothing is used that
+is not known before the optimum is.
 """
 
 import warnings
@@ -17,6 +18,7 @@ from amble.problem import Problem
 
 PILOT_LAPS = 50  # visits an agent in each pilot run
 POWERS = (-4.0, 2.0, 9)  # of ten, times the scale: from, to, how many
+BEYOND_MAX = 4  # steps beyond the coarse grid's ends, where the best lies at one
 FINE = (-0.5, -0.25, 0.25, 0.5)  # of the coarse grid's width
 
 
@@ -44,9 +46,14 @@ def tune(
             tried[value] = pilot(replace(method, **{name: value}), problem, network, hops, options)
         return tried[value]
 
-    coarse = np.linspace(*powers)
-    best = min(coarse, key=loss)
+    coarse = np.linspace(*powers).tolist()
     width = coarse[1] - coarse[0]
+    best = min(coarse, key=loss)
+    for _ in range(BEYOND_MAX):
+        if best not in (coarse[0], coarse[-1]):
+            break
+        coarse = [coarse[0] - width, *coarse] if best == coarse[0] else [*coarse, coarse[-1] + width]
+        best = min(coarse, key=loss)
     best = min([best, *(best + part * width for part in FINE)], key=loss)
     chosen = float(f"{scale * 10**best:.3g}")
     found = {f"{value:g}": tried[value] if np.isfinite(tried[value]) else None for value in sorted(tried)}

@@ -39,12 +39,13 @@ class Workers:
         self.asked = self.held.enter_context(interruptible(patient=True))
         self.held.enter_context(one_thread())
         context = multiprocessing.get_context("spawn")
+        self.others = set(multiprocessing.active_children())
         self.pool = ProcessPoolExecutor(self.count, context, initializer=begin, initargs=(context.Value("i", 0),))
         return self
 
     def __exit__(self, *_: object) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
+        for child in set(multiprocessing.active_children()) - self.others:
             child.terminate()
         self.held.close()
 

@@ -128,4 +128,5 @@ def is_right(name: str, part: Part, path: Path) -> bool:
 
 def reason(error: AmbleError) -> str:
     """What was wrong, without what to do about it, which depends on where the file is."""
-    return str(error).rpartition("; ")[0]
+    words = str(error)
+    return words.rpartition("; ")[0] or words.removesuffix(".")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from amble.data.tables import Column, Table
+from amble.data.targets import is_amounts
 from amble.errors import AmbleError
 
 CATEGORIES_MAX = 256  # of one column
@@ -37,6 +38,8 @@ def make_plan(table: Table, features: list[Column], one_hot: bool) -> Plan:
         values = sorted(set(column.texts or ()))
         if not one_hot:
             table.refuse_text(column, "mend it, or give categorical='one-hot' (--one-hot) if it is a category")
+        if is_amounts(column):
+            table.refuse_text(column, "most of the column is numbers, so it is no category: mend it, or drop such rows")
         if len(values) > CATEGORIES_MAX:
             table.refuse_text(
                 column, f"mend it, or drop the column: {len(values):,} texts are more than {CATEGORIES_MAX} categories"

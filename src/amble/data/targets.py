@@ -36,7 +36,22 @@ def targets(table: Table, column: Column, task: str | None) -> tuple[Any, str]:
         return labels_or_amounts(column.numbers, task)
     if task == "regression":
         table.refuse_text(column, "regression needs numbers: mend it, or give another target or task='classification'")
+    if task is None and is_amounts(column):
+        table.refuse_text(column, "most of the column is numbers: mend it, or give task='classification' for labels")
     return np.array(column.texts), "classification"
+
+
+def is_amounts(column: Column) -> bool:
+    """Whether a column of text is one of numbers, many and various, with something else among them by mistake."""
+    found = [number for text in column.texts or () if (number := as_number(text)) is not None]
+    return 2 * len(found) > len(column.texts or ()) and len(set(found)) > CLASSES_MAX
+
+
+def as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def labels_or_amounts(numbers: Any, task: str | None) -> tuple[Any, str]:

@@ -7,9 +7,10 @@ import numpy as np
 
 from amble import methods, timing
 from amble.report.markup import Markup, join
-from amble.report.results import SECOND_UNITS, listing, pairs
+from amble.report.results import listing, pairs
 from amble.report.sections import Line, Section, lines
 from amble.report.table import BYTES as BYTE_UNITS
+from amble.report.table import SECONDS as SECOND_UNITS
 from amble.report.table import in_units
 from amble.run import Run
 
@@ -27,7 +28,7 @@ def made(section: Section) -> Markup:
         "split": _words({key: value for key, value in first.problem["settings"].items() if key != "seed"}),
         "network": f"{first.network.name}, {_each(len(run.network.edges) for run in runs)} links, "
         f"{min(degrees)} to {max(degrees)} neighbours an agent",
-        "timing": "; ".join(dict.fromkeys(_words(timing.settings(run.timing)) for run in runs)),
+        "timing": "; ".join(dict.fromkeys(_timing(run) for run in runs)),
         "seeds": _each(run.seed for run in runs),
     }
     if any(run.problem["settings"].get("seed", run.seed) != run.seed for run in runs):
@@ -58,6 +59,12 @@ def tuning_words(runs: Sequence[Run]) -> str:
         return "none"
     chosen = _each(f"{each['chosen']:g}" for each in tuned)
     return f"{tuned[0]['setting']} = {chosen}, from {_each(len(each['tried']) for each in tuned)} tried"
+
+
+def _timing(run: Run) -> str:
+    """What is set; a visit's seconds are in the table."""
+    given = {key: value for key, value in timing.settings(run.timing).items() if value and key != "compute"}
+    return _words(given)
 
 
 def _each(values: Iterable[Any]) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 from string import Template
 
 from amble.errors import AmbleError, need
+from amble.machine import this_machine
 from amble.report.curves import section_curves
 from amble.report.drawings import holdings_drawing, network_drawing
 from amble.report.looks import looks
-from amble.report.machine import this_machine
 from amble.report.made import made
 from amble.report.markup import Markup, join, tag
 from amble.report.results import pairs, results_table, summary_table, verdict_word

@@ -7,9 +7,9 @@ import numpy as np
 from amble.report.markup import Markup, join, tag
 from amble.report.sections import BYTES, TIME, UNITS, Line, Section, best_metric, is_accuracy, lines, reach, slugs
 from amble.report.table import BYTES as BYTE_UNITS
+from amble.report.table import SECONDS as SECOND_UNITS
 from amble.report.table import in_units, known
 
-SECOND_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 WITHIN = (0.01, 0.001)
 NONE = "–"
 LARGE = 1e4  # beyond it a metric is a lost run's

@@ -5,7 +5,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 

@@ -28,16 +28,20 @@ def cost_to_close(side: Side, cost: str, share: float) -> float:
     found = []
     for run in side.runs:
         values, best = run.history[f"metric{side.suffix}"], run.problem["optimum_metric"]
-        gap = best - values[0]
+        up = 1.0 if run.problem["task"] == "classification" else -1.0  # accuracy rises, NMSE falls
+        gap = up * (best - values[0])
+        if gap <= 0:  # it begins better than the optimum: there is nothing to close
+            found.append(np.inf)
+            continue
         with np.errstate(invalid="ignore"):  # a diverged run
-            short = ~((values - values[0]) * np.sign(gap) >= share * abs(gap))
+            short = ~(up * (values - values[0]) >= share * gap)
         first = int(np.flatnonzero(short)[-1]) + 1 if short.any() else 0
         found.append(float(run.history[cost][first]) if first < len(values) else np.inf)
     return float(np.median(found))
 
 
-def judge(text: str, cost: str, contests: Sequence[tuple[Side, Sequence[Side]]], at_most: float = 1.0) -> Claim:
-    """Each side is to need at most `at_most` times what the best of its rivals needs, at every level."""
+def judge(text: str, cost: str, contests: Sequence[tuple[Side, Sequence[Side]]], at_most: float | None = None) -> Claim:
+    """Each side is to need less than the best of its rivals, or at most so many times as much, at every level."""
     outcomes: list[bool] = []
     said = []
     for share in LEVELS:
@@ -46,7 +50,7 @@ def judge(text: str, cost: str, contests: Sequence[tuple[Side, Sequence[Side]]],
             own, others = cost_to_close(side, cost, share), [cost_to_close(rival, cost, share) for rival in rivals]
             shown |= {side.name: own, **{rival.name: value for rival, value in zip(rivals, others, strict=True)}}
             if np.isfinite([own, *others]).any():
-                outcomes.append(bool(np.isfinite(own)) and own <= at_most * min(others))
+                outcomes.append(own < min(others) if at_most is None else own <= at_most * min(others) < np.inf)
         said.append(
             f"to close {100 * share:g} % of the gap: {_listed(shown, [side.name for side, _ in contests], cost)}"
         )
@@ -102,10 +106,14 @@ def paper_claims(find: Callable[..., Sequence[Run]]) -> tuple[Claim, ...]:
             judge("I-BCD needs less communication than gossip.", UNITS, [(one, gossip)]),
         ]
     relay = Side("Relay", find("Relay", tokens=1))
-    rivals = [one, *readings, mended, wpg, *(side for side in (*rounds, *gossip) if side.runs)]
+    given = find("gAPI-BCD")
+    gradient = (Side("gAPI-BCD (tokens' mean)", given), Side("gAPI-BCD (mean of x)", given, "_local"))
+    tuned = [side for side in (*rounds, *gossip) if side.runs]
+    rivals = [side for side in (one, *readings, mended, *gradient, wpg, *tuned) if side.runs]
     rivals += [Side(f"{name} tuned", runs) for name in ("I-BCD", "WPG", "WADMM", "PW-ADMM", "API-BCD")
                if (runs := find(name, tuned=True))]  # fmt: skip
     for cost in (TIME, UNITS):
-        words = f"Ours: Relay, with nothing to set, needs less {WORDS[cost]} than every other method."
+        others = "every other method" if tuned else "the paper's methods at its settings"
+        words = f"Ours: Relay, with nothing to set, needs less {WORDS[cost]} than {others}."
         claims.append(judge(words, cost, [(relay, rivals)]))
     return tuple(claims)
