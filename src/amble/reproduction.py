@@ -35,7 +35,7 @@ FIGURES = (
     Figure(3, "cpusmall", 20, 0.5, 1.0, 0.1, ridge=1e-4, hops=20_000, cheap_hops=20_000, pilot_laps=20),
     Figure(4, "cadata", 50, 0.2, 2.8, 0.1, ridge=1e-4, hops=50_000, cheap_hops=50_000, pilot_laps=20),
     Figure(5, "ijcnn1", 50, 0.5, 2.8, 0.1, ridge=1e-4, hops=10_000, cheap_hops=20_000, pilot_laps=20),
-    Figure(6, "usps", 10, 0.1, 5.0, 1.0, ridge=1e-2, hops=250, cheap_hops=2_500, pilot_laps=5),
+    Figure(6, "usps", 10, 0.1, 5.0, 1.0, ridge=1e-2, hops=200, cheap_hops=2_000, pilot_laps=5),
 )
 
 ASSUMPTIONS = (

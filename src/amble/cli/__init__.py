@@ -2,7 +2,7 @@
 
 import sys
 
-from amble.cli import compare, data, report, reproduce  # noqa: F401 (they add their commands)
+from amble.cli import chaos, compare, data, live, predict, record, report, reproduce, up  # noqa: F401 (they add their commands)
 from amble.cli.app import app
 
 

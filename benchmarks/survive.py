@@ -1,0 +1,257 @@
+"""Real agents that are killed, frozen, cut off, filled up: does the run come right, how soon do tokens walk again?
+
+    python benchmarks/survive.py                      # all of it: about five minutes
+    python benchmarks/survive.py kill --seconds 60    # kill -9 of a random agent every second, each started again
+    python benchmarks/survive.py death                # two of ten killed for good
+    python benchmarks/survive.py freeze               # SIGSTOP for five seconds
+    python benchmarks/survive.py cut                  # two network namespaces, and no link between them for 5 s
+    python benchmarks/survive.py disk                 # one agent's disk full for five seconds
+
+Each run ends after a stated time, not when it has converged, and then every agent that is left must have the optimum of
+the data that was there, to 1e-6. `cut` and `disk` need root (ip netns, mount) and are left out without it.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import amble
+from amble.live.cluster import Cluster, configure, rows_of
+
+RIGHT = 1e-6
+NAMESPACES = ("amble-west", "amble-east")
+ADDRESSES = ("10.91.7.1", "10.91.7.2")
+
+
+class Apart(Cluster):
+    """Agents of each half in a network namespace of their own."""
+
+    def start(self, name):
+        half = self.config.agents.index(name) % 2
+        with (self.folder / name / "log.txt").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                ["ip", "netns", "exec", NAMESPACES[half], sys.executable, "-m", "amble", "agent",
+                 str(self.folder / name), "--leash"],
+                stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+
+
+def prepare(folder, agents, tokens, seconds, kind=Cluster, density=0.6):
+    data = amble.load("diabetes")
+    problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=1e-2)
+    network = amble.networks.random(agents, density, 3)
+    config = configure(problem, amble.Relay(tokens=tokens), network, {"seconds": seconds}, 0, {})
+    if kind is Apart:
+        peers = tuple(peer._replace(host=ADDRESSES[k % 2]) for k, peer in enumerate(config.peers))
+        config = replace(config, peers=peers)
+    return problem, kind.make(folder, config, rows_of(problem, data.X, data.y))
+
+
+def ready(cluster):
+    """Until every agent has been visited."""
+    deadline = time.monotonic() + 60
+    while not all(cluster.status(name).get("visits") for name in cluster.config.agents):
+        if time.monotonic() > deadline or cluster.failed():
+            raise SystemExit(f"the agents did not start: {cluster.failed()}")
+        time.sleep(0.1)
+
+
+def finish(cluster, problem, dead=()):
+    """Wait for the end; the largest distance of a living agent's model to the living agents' optimum."""
+    deadline = time.monotonic() + 120
+    while set(cluster.running()) - set(dead) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    alive = [k for k, name in enumerate(cluster.config.agents) if name not in dead]
+    rest = amble.Problem.from_objectives([problem.objective(k) for k in alive], problem.dimension)
+    best = rest.optimum().w
+    models = [cluster.model(cluster.config.agents[k]) for k in alive]
+    return max(float(np.linalg.norm(model - best) / np.linalg.norm(best)) for model in models)
+
+
+def walks(cluster):
+    """When each token was visited, by all agents' journals: token -> times."""
+    times = {}
+    for name in cluster.config.agents:
+        journal = sqlite3.connect(f"file:{cluster.folder / name / 'journal.db'}?mode=ro", uri=True)
+        for token, time_s in journal.execute("SELECT token, time_s FROM visits"):
+            times.setdefault(token, []).append(time_s)
+        journal.close()
+    return {token: np.sort(found) for token, found in times.items()}
+
+
+def longest_rest_s(cluster, begin_s, end_s):
+    """The longest time that a token stood still between these two."""
+    rests = []
+    for found in walks(cluster).values():
+        inside = found[(found >= begin_s - 1) & (found <= end_s + 30)]
+        rests.append(np.diff(inside).max(initial=0.0))
+    return max(rests)
+
+
+def kill(folder, seconds, rest_s):
+    chance = random.Random(1)
+    problem, cluster = prepare(folder, 8, 2, seconds + rest_s)
+    with cluster:
+        cluster.start_all()
+        ready(cluster)
+        kills, begin_s = 0, time.time()
+        while time.time() < begin_s + seconds:
+            name = chance.choice(cluster.config.agents)
+            cluster.kill(name)
+            kills += 1
+            time.sleep(1)
+            cluster.start(name)
+        ended_s = time.time()
+        distance = finish(cluster, problem)
+    hops = sum(len(found) for found in walks(cluster).values())
+    return (
+        f"{kills} kills in {seconds:.0f} s, 8 agents, {hops:,} hops",
+        distance,
+        longest_rest_s(cluster, begin_s, ended_s),
+    )
+
+
+def death(folder, _, rest_s):
+    problem, cluster = prepare(folder, 10, 2, rest_s)
+    dead = cluster.config.agents[3], cluster.config.agents[6]
+    with cluster:
+        cluster.start_all()
+        ready(cluster)
+        begin_s = time.time()
+        for name in dead:
+            cluster.kill(name)
+        distance = finish(cluster, problem, dead)
+    return "2 of 10 killed for good", distance, longest_rest_s(cluster, begin_s, begin_s + 10)
+
+
+def freeze(folder, _, rest_s):
+    problem, cluster = prepare(folder, 8, 2, 5 + rest_s)
+    with cluster:
+        cluster.start_all()
+        ready(cluster)
+        begin_s, process = time.time(), cluster.processes[cluster.config.agents[2]]
+        os.kill(process.pid, signal.SIGSTOP)
+        time.sleep(5)
+        os.kill(process.pid, signal.SIGCONT)
+        distance = finish(cluster, problem)
+    return "one of 8 frozen for 5 s", distance, longest_rest_s(cluster, begin_s, begin_s + 10)
+
+
+@contextmanager
+def two_namespaces():
+    """Two network namespaces joined by a pair of links: as good as two machines."""
+
+    def ip(*words, quiet=False):
+        subprocess.run(["ip", *words], check=not quiet, capture_output=quiet)
+
+    for name in NAMESPACES:
+        ip("netns", "del", name, quiet=True)
+    try:
+        for name in NAMESPACES:
+            ip("netns", "add", name)
+        ip(
+            "link",
+            "add",
+            "amble0",
+            "netns",
+            NAMESPACES[0],
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "amble1",
+            "netns",
+            NAMESPACES[1],
+        )
+        for k, name in enumerate(NAMESPACES):
+            ip("-n", name, "addr", "add", f"{ADDRESSES[k]}/24", "dev", f"amble{k}")
+            ip("-n", name, "link", "set", f"amble{k}", "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        yield lambda state: ip("-n", NAMESPACES[0], "link", "set", "amble0", state)
+    finally:
+        for name in NAMESPACES:
+            ip("netns", "del", name, quiet=True)
+
+
+def cut(folder, _, rest_s):
+    with two_namespaces() as link:
+        problem, cluster = prepare(folder, 8, 2, 5 + rest_s, Apart)
+        with cluster:
+            cluster.start_all()
+            ready(cluster)
+            begin_s = time.time()
+            link("down")
+            time.sleep(5)
+            link("up")
+            distance = finish(cluster, problem)
+    return "8 agents on two hosts, 5 s apart", distance, longest_rest_s(cluster, begin_s, begin_s + 10)
+
+
+def disk(folder, _, rest_s):
+    problem, cluster = prepare(folder, 8, 2, 5 + rest_s)
+    small = cluster.folder / cluster.config.agents[1]
+    kept = Path(tempfile.mkdtemp()) / "kept"
+    shutil.copytree(small, kept)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", str(small)], check=True)
+    try:
+        for file in kept.iterdir():
+            shutil.copy2(file, small)
+        with cluster:
+            cluster.start_all()
+            ready(cluster)
+            begin_s = time.time()
+            filler = small / "filler"
+            with filler.open("wb", buffering=0) as held:
+                try:
+                    while True:
+                        held.write(bytes(4096))
+                except OSError:
+                    pass
+            time.sleep(5)
+            filler.unlink()
+            distance = finish(cluster, problem)
+        stood_s = longest_rest_s(cluster, begin_s, begin_s + 10)
+    finally:
+        subprocess.run(["umount", str(small)], check=False)
+    return "one of 8 with a full disk for 5 s", distance, stood_s
+
+
+SCENES = {"kill": kill, "death": death, "freeze": freeze, "cut": cut, "disk": disk}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "scenes", nargs="*", choices=[*SCENES, []], help="kill, death, freeze, cut, disk; all by default"
+    )
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long agents are killed")
+    parser.add_argument("--rest", type=float, default=25.0, help="how many seconds a run has to come right")
+    given = parser.parse_args()
+    wrong = 0
+    for name in given.scenes or SCENES:
+        if name in ("cut", "disk") and os.geteuid() != 0:
+            print(f"{name:8} left out: it needs root")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            words, distance, stood_s = SCENES[name](Path(folder) / "bundle", given.seconds, given.rest)
+        fine = distance <= RIGHT
+        wrong += not fine
+        print(f"{name:8} {words}: distance to the optimum {distance:.1e} ({'right' if fine else 'WRONG'}); "
+              f"a token stood still for {stood_s:.2f} s at most", flush=True)  # fmt: skip
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""amble init."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amble.cli.app import app, console
+
+INIT_HELP = """Prepare a live run: certificates and settings, one folder for each agent's machine.
+
+The bundle has a folder for each agent (agent.toml, its certificate and key, the authority's certificate): copy it to
+that agent's machine, and nowhere else. The folder authority stays where it is: who has its key can let anybody in.
+
+**Examples**
+
+`amble init --example > run.toml` - a file to begin with
+
+`amble init run.toml -o bundle`
+
+`amble init run.toml -o bundle --renew` - new certificates and keys by the same authority, the same settings
+"""
+
+
+@app.command(help=INIT_HELP, short_help="Prepare a live run: certificates and settings for each agent.")
+def init(
+    run: Annotated[Path | None, typer.Argument(help="The run's TOML file.", show_default=False)] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The bundle: a new folder.")] = Path("bundle"),
+    days: Annotated[int, typer.Option(help="How many days the agents' certificates are valid.")] = 365,
+    renew: Annotated[
+        bool, typer.Option("--renew", help="Only make new certificates, in a bundle that is there.")
+    ] = False,
+    example: Annotated[bool, typer.Option("--example", help="Print a run file to begin with, and exit.")] = False,
+) -> None:
+    from amble.errors import AmbleError, need
+
+    need("cryptography", "live")
+    from amble.live import bundle
+    from amble.live.config import Config
+
+    if example:
+        typer.echo(bundle.EXAMPLE, nl=False)
+        return
+    if run is None:
+        raise AmbleError("no run file was given; write one first: amble init --example > run.toml")
+    config, screen, folder = Config.read(run), console(), out.absolute()
+    (bundle.renew if renew else bundle.make)(config, folder, days)
+    for words in config.notes():
+        screen.print(f"[yellow]note:[/] {words}", soft_wrap=True)
+    names = ", ".join(config.agents[:10]) + (", ..." if len(config.agents) > 10 else "")
+    made = "new certificates and keys were" if renew else "an authority and a folder for each agent were"
+    screen.print(f"{made} written to {out}/: {names}", soft_wrap=True, highlight=False)
+    screen.print(f"Copy each folder to its machine; {out}/authority stays here.", soft_wrap=True, highlight=False)
+
+
+@app.command(short_help="Run one agent of a live run, from its folder.")
+def agent(
+    folder: Annotated[Path, typer.Argument(help="The agent's folder, as amble init made it.")],
+    data: Annotated[Path | None, typer.Option(help="Its data file; without it, the one that the run names.")] = None,
+    leash: Annotated[bool, typer.Option("--leash", hidden=True, help="End when standard input does.")] = False,
+) -> None:
+    """Run one agent until the run ends. Its data stay here: only the token's numbers travel.
+
+    Started again after a crash, it goes on from its journal. Ctrl-C, or SIGTERM, ends it cleanly at any time.
+
+    **Examples**
+
+    `amble agent bundle/north`
+
+    `amble agent north --data /srv/rows.csv`
+    """
+    from amble.live.threads import one_thread
+
+    one_thread()
+    from amble.live.agent import run_agent
+
+    run_agent(folder, data, leash)

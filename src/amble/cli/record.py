@@ -1,0 +1,92 @@
+"""amble status, amble collect and amble replay."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amble.cli.app import app, console
+
+FOLDERS = typer.Argument(help="Agents' folders, or a folder that holds several.", show_default=False)
+
+
+@app.command(short_help="Say what agents of a live run do: links, tokens, who waits for whom.")
+def status(folders: Annotated[list[Path], FOLDERS]) -> None:
+    """Say how agents on this machine are: who of their neighbours is up, which tokens they saw, whom they wait for.
+
+    Reads what each agent writes into its folder twice a second; nothing is asked of the agent itself.
+
+    **Examples**
+
+    `amble status bundle/north`
+
+    `amble status amble-up`
+    """
+    from amble.live import collect, glance
+
+    screen, found = console(), collect.agent_folders(folders)
+    statuses = {name: collect.read_status(folder) for name, folder in found.items()}
+    for name, said in statuses.items():
+        first, *more = glance.sentences(said)
+        screen.print(f"[bold]{name}[/]: {first}", highlight=False, soft_wrap=True)
+        for words in more:
+            screen.print(f"  {words}", highlight=False, soft_wrap=True)
+    if len(statuses) > 1:
+        for m, place in glance.tokens(statuses).items():
+            words = f"token {m}: {place.where}; epoch {place.epoch[0]} of {place.epoch[1]}, hop {place.hop:,}"
+            screen.print(words, highlight=False, soft_wrap=True)
+
+
+@app.command(short_help="Gather the record of a live run from agents' folders.")
+def collect(
+    folders: Annotated[list[Path], FOLDERS],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for record.npz.")] = Path("run"),
+) -> None:
+    """Gather who visited which token when, and what else happened, into one file, after the run has ended.
+
+    It holds digests of tokens, and nothing of any agent's data, dual, slot or gradient. Copy agents' folders here, or
+    only agent.toml, journal.db (with journal.db-wal, if there is one) and status.json of each.
+
+    **Example**
+
+    `amble collect north south west -o run`
+    """
+    from amble.experiment import make_folder
+    from amble.live import collect as gather
+    from amble.live import record
+
+    gathered = gather.collect(gather.agent_folders(folders))
+    make_folder(out)
+    record.save(gathered, out / record.FILE)
+    missing = [name for name in gathered.agents if name not in gathered.visits]
+    others = ", ".join(f"{count} {kind}" for kind, count in sorted(gathered.counts().items()))
+    words = (
+        f"{gathered.hops:,} visits by {len(gathered.visits)} of {len(gathered.agents)} agents ({others or 'no events'})"
+    )
+    screen = console()
+    screen.print(f"written to {out / record.FILE}: {words}", highlight=False, soft_wrap=True)
+    if missing:
+        screen.print(f"[yellow]note:[/] not at hand: {', '.join(missing)}", highlight=False, soft_wrap=True)
+
+
+@app.command(short_help="Make every visit of a live run again, and compare.")
+def replay(folders: Annotated[list[Path], FOLDERS]) -> None:
+    """Make every visit again from the record and the data in the agents' folders, and compare every token's digest,
+    before and after. Exit code 1 if one differs or could not be made again.
+
+    **Example**
+
+    `amble replay amble-up`
+    """
+    from amble.live.threads import one_thread
+
+    one_thread()
+    from amble.live import collect as gather
+    from amble.live import up
+    from amble.progress import interruptible
+
+    with interruptible() as asked:
+        outcome = up.again(gather.agent_folders(folders), asked.is_set)
+    console().print(str(outcome), highlight=False, soft_wrap=True)
+    if not outcome.whole:
+        raise typer.Exit(130 if asked.is_set() else 1)

@@ -1,0 +1,133 @@
+"""amble up."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from amble.cli.app import app, console
+
+UP_HELP = """Train on this machine with real agents: one process each, their own rows, mTLS between them, no server.
+
+Shows who is up and where the tokens are, and ends when the model stands still (--tolerance), or after --hops or
+--seconds. The folder then holds model.npz (see: amble predict), record.npz, and one folder an agent with its settings,
+certificate, rows, journal and log. At last every visit is made again from the record and compared, which also gives
+curves for amble report. Ctrl-C stops all.
+
+**Examples**
+
+`amble up` - ten classes of digits, 8 agents, Relay with 2 tokens
+
+`amble up --data diabetes --agents 20 -m Relay:tokens=3 --tolerance 1e-9`
+
+`amble up --data rows.csv --target price --one-hot -o prices` - a file of your own
+
+`amble up --data digits --how dirichlet --alpha 0.1 --seconds 30 --again` - in place of the last run
+"""
+
+
+@app.command(help=UP_HELP, short_help="Train on this machine with real agents, live.")
+def up(
+    data: Annotated[str, typer.Option(help="A name (see: amble data) or the path of a file.")] = "digits",
+    task: Annotated[str | None, typer.Option(help="Of a file: regression or classification.")] = None,
+    target: Annotated[str | None, typer.Option(help="Of a file: the target column, by name or number.")] = None,
+    header: Annotated[bool | None, typer.Option(help="Of a file: whether its first row names the columns.")] = None,
+    one_hot: Annotated[bool, typer.Option("--one-hot", help="Of a file: make columns of text categories.")] = False,
+    agents: Annotated[int, typer.Option("--agents", "-n", help="How many agents.")] = 8,
+    how: Annotated[str, typer.Option(help="Who holds what: even, sorted, by-label, dirichlet.")] = "even",
+    alpha: Annotated[float | None, typer.Option(help="Of dirichlet: the smaller, the less alike agents are.")] = None,
+    test: Annotated[float, typer.Option(help="Share of rows held out for the test metric.")] = 0.2,
+    network: Annotated[str, typer.Option(help="random, ring, complete, grid, geometric.")] = "random",
+    density: Annotated[float, typer.Option(help="Share of all links a random network has.")] = 0.7,
+    method: Annotated[str, typer.Option("--method", "-m", help="NAME:key=value,...")] = "Relay:tokens=2",
+    ridge: Annotated[float, typer.Option(help="Weight of the squared model in the loss.")] = 1e-4,
+    tolerance: Annotated[
+        float, typer.Option(help="Stop when the model moves less than this over two laps; 0: never.")
+    ] = 1e-6,
+    hops: Annotated[int | None, typer.Option(help="Stop after about this many visits.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Stop after so long.")] = None,
+    seed: Annotated[int, typer.Option(help="Network, split and walk follow from it.")] = 0,
+    out: Annotated[Path, typer.Option("--out", "-o", help="A new folder for all of it.")] = Path("amble-up"),
+    again: Annotated[bool, typer.Option("--again", help="Replace the run that is in that folder.")] = False,
+) -> None:
+    from amble.live.threads import one_thread
+
+    one_thread()
+    from amble.errors import need
+
+    need("cryptography", "live")
+    need("zenoh", "live")
+    from amble.experiment import Experiment, parse
+    from amble.live import up as live
+    from amble.progress import interruptible
+
+    given: dict[str, Any] = {
+        "data": data, "task": task, "target": target, "header": header, "one_hot": one_hot, "agents": agents,
+        "how": how, "alpha": alpha, "test": test, "network": network, "density": density, "ridge": ridge, "seed": seed,
+        "methods": [parse(method)],
+    }  # fmt: skip
+    settings = Experiment().with_settings({key: value for key, value in given.items() if value is not None})
+    stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
+    screen = console()
+    with interruptible(patient=True) as asked:
+        plan = live.prepare(settings, {key: value for key, value in stop.items() if value}, out.absolute(), again)
+        for words in plan.config.notes():
+            screen.print(f"[yellow]note:[/] {words}", soft_wrap=True)
+        if asked.is_set():
+            screen.print("[yellow]stopped[/] before the first agent was started; nothing was written.")
+            raise typer.Exit(130)
+        title = f"{data}: {agents} agents, {method}, {network} network; Ctrl-C stops"
+        with live.start(plan) as cluster:
+            lost = live.watch(plan, cluster, title, asked.is_set)
+            model = live.finish(plan, cluster)
+        if model is None:
+            screen.print(f"[yellow]ended[/] before the first visit; the agents' logs are in {out}/.", soft_wrap=True)
+            raise typer.Exit(130 if asked.is_set() else 1)
+        _tell(plan, cluster, model, lost)
+        checked = not asked.is_set() and _check(plan, asked.is_set)
+        curves = "run.json (see: amble report), " if (plan.folder / "run.json").is_file() else ""
+        words = f"written to {out}/: model.npz, record.npz, {curves}a folder an agent"
+        screen.print(words, highlight=False, soft_wrap=True)
+        for name, words in lost.items():
+            screen.print(f"[red]{name} failed:[/] {words}", highlight=False, soft_wrap=True)
+        if asked.is_set():
+            screen.print("[yellow]stopped early:[/] what there was by then was kept.", soft_wrap=True)
+            raise typer.Exit(130)
+        if lost or not checked:
+            raise typer.Exit(1)
+
+
+def _tell(plan: Any, cluster: Any, model: Any, lost: Any) -> None:
+    """Each agent's part, and how good the model is."""
+    import numpy as np
+    from rich.table import Table
+
+    from amble.live import up as live
+
+    names, screen = plan.config.agents, console()
+    models = {name: w for name in names if (w := cluster.model(name)) is not None}
+    table = Table("agent", "visits", "farthest from another's model")
+    for name in names:
+        mine = models.get(name, np.full(plan.problem.dimension, np.nan))
+        apart = max((live.distance(mine, other) for other in models.values()), default=np.nan)
+        table.add_row(name, f"{cluster.status(name).get('visits', 0):,}", f"{apart:.1e}")
+    screen.print(table)
+    reasons = [words for name in names if (words := cluster.status(name).get("stopped"))]
+    screen.print(f"ended: {reasons[0] if reasons else 'early'}", highlight=False, soft_wrap=True)
+    best, whose = plan.optimum(lost), f" of all rows but those of {', '.join(lost)}" if lost else ""
+    if plan.problem.heldout is not None:
+        whole = "" if best is None else f"; of the centralised optimum{whose}: {plan.problem.metric(best):.4f}"
+        words = f"test {live.metric_name(plan.problem)} {plan.problem.metric(model.w):.4f}{whole}"
+        screen.print(words, highlight=False, soft_wrap=True)
+    if best is not None:
+        words = f"distance of the model to the centralised optimum{whose}: {live.distance(model.w, best):.1e}"
+        screen.print(words, highlight=False, soft_wrap=True)
+
+
+def _check(plan: Any, halt: Any) -> bool:
+    from amble.live import up as live
+
+    outcome = live.again({name: plan.folder / name for name in plan.config.agents}, halt, plan)
+    verdict = "[green]replayed:[/]" if outcome.whole else "[red]not replayed in full:[/]"
+    console().print(f"{verdict} {outcome}", highlight=False, soft_wrap=True)
+    return outcome.whole

@@ -1,0 +1,158 @@
+"""What one agent needs to know of a run: the file agent.toml in its folder."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from amble.errors import AmbleError
+from amble.live import model as models
+from amble.live import toml
+from amble.live.model import Model
+from amble.live.parts import Stop, Timing, make_method, make_stop, make_timing, method_settings
+from amble.live.protocol import Settings
+from amble.live.shape import run_digest
+
+FILE = "agent.toml"
+FORMAT = 1
+MADE = "# Made by amble init for one agent. What all agents must agree on is best changed in the run's own file.\n"
+
+file_name = toml.Kind(
+    lambda value: toml.text.fits(value) and Path(value).name == value, "the name of a file in the agent's own folder"
+)
+PEER = {"name": toml.name, "host": toml.host, "port": toml.port}
+AGENT = {
+    "format": toml.whole(FORMAT, FORMAT),
+    "run": toml.name,
+    **PEER,
+    "data": file_name,
+    "agents": toml.list_of(toml.name, "a list of all agents' names"),
+    "seed": toml.seed,
+    "next": toml.Kind(
+        lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+        'a list of neighbours, one a token, or "" for any',
+    ),
+    "method": toml.table,
+    "model": toml.table,
+    "stop": toml.table,
+    "timing": toml.table,
+    "neighbours": toml.list_of(toml.table, "a list of tables"),
+}
+
+
+class Peer(NamedTuple):
+    """Where an agent is reached."""
+
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """One agent's part of a run's settings."""
+
+    run: str
+    name: str
+    host: str
+    port: int
+    agents: tuple[str, ...]  # all of the run, in one order
+    neighbours: tuple[Peer, ...]
+    method: Any
+    model: Model
+    stop: Stop
+    timing: Timing
+    seed: int
+    next: tuple[Mapping[str, str], ...]  # one a token: from this agent to its next; empty for any neighbour
+    data: str | None = None
+
+    @property
+    def dimension(self) -> int:
+        """The model's unknowns."""
+        return self.model.dimension
+
+    @property
+    def digest(self) -> str:
+        """Of all that agents must agree on: an agent takes no tokens of one whose digest is another."""
+        model = {key: value for key, value in asdict(self.model).items() if key not in ("target", "header")}
+        method, stop = method_settings(self.method), asdict(self.stop)
+        shared = {"run": self.run, "agents": self.agents, "method": method, "model": model, "stop": stop}
+        return run_digest(shared)
+
+    def protocol_settings(self) -> Settings:
+        return Settings(
+            agents=self.agents,
+            tokens=self.method.tokens,
+            seed=self.seed,
+            next=self.next,
+            patience_s=self.timing.patience_s,
+            retry_s=self.timing.retry_s,
+            retry_max_s=max(Settings.retry_max_s, self.timing.retry_s),
+            silence_s=self.timing.silence_s,
+            hops_max=self.stop.hops or 0,
+            tolerance=self.stop.tolerance or 0.0,
+        )
+
+    def objective(self, X: Any, y: Any) -> Any:
+        """The agent's own objective, from its rows and targets as they are in its files."""
+        return self.model.objective(X, y, f"the data of {self.name}")
+
+    def read_data(self, folder: Path) -> tuple[Any, Any]:
+        """The agent's rows and targets, from the file in its folder that the run names."""
+        if self.data is None:
+            raise AmbleError(f"the run names no data file for {self.name}; add data = to its [[agents]], or give one.")
+        return self.model.read(folder / self.data)
+
+    def write(self, folder: Path) -> None:
+        own = {"format": FORMAT, "run": self.run, "name": self.name, "host": self.host, "port": self.port}
+        walk = {"seed": self.seed, "next": [table.get(self.name, "") for table in self.next]}
+        tables = {
+            "method": method_settings(self.method),
+            "model": asdict(self.model) | ({} if self.model.labels else {"labels": None}),
+            "stop": asdict(self.stop),
+            "timing": asdict(self.timing),
+            "neighbours": [peer._asdict() for peer in self.neighbours],
+        }
+        settings = own | {"data": self.data, "agents": self.agents} | walk | tables
+        (folder / FILE).write_text(MADE + toml.written(settings), encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> "AgentConfig":
+        """From the agent's folder, everything checked again: somebody may have edited it."""
+        given = toml.read(folder / FILE, "agent's settings")
+        given = toml.check(given, FILE, AGENT, [key for key in AGENT if key != "data"])
+        peers = [Peer(**toml.check(each, "[[neighbours]]", PEER, tuple(PEER))) for each in given["neighbours"]]
+        config = cls(
+            run=given["run"],
+            name=given["name"],
+            host=given["host"],
+            port=given["port"],
+            agents=tuple(given["agents"]),
+            neighbours=tuple(peers),
+            method=make_method(given["method"]),
+            model=models.make(given["model"]),
+            stop=make_stop(given["stop"]),
+            timing=make_timing(given["timing"]),
+            seed=given["seed"],
+            next=tuple({given["name"]: to} if to else {} for to in given["next"]),
+            data=given.get("data"),
+        )
+        config._check()
+        return config
+
+    def _check(self) -> None:
+        again = "make it again with amble init"
+        if len(set(self.agents)) < len(self.agents):
+            raise AmbleError(f"{FILE} names an agent twice in agents; {again}.")
+        for name in (self.name, *(peer.name for peer in self.neighbours)):
+            if name not in self.agents:
+                raise AmbleError(f"{FILE} has {name!r}, who is not among its agents; {again}.")
+        near = [peer.name for peer in self.neighbours]
+        if self.name in near or len(set(near)) < len(near):
+            raise AmbleError(f"{FILE} names a neighbour twice, or the agent as its own neighbour; {again}.")
+        if len(self.next) != self.method.tokens:
+            raise AmbleError(f"{FILE} has {len(self.next)} entries in next for {self.method.tokens} tokens; {again}.")
+        for table in self.next:
+            for to in table.values():
+                if to not in near:
+                    raise AmbleError(f"{FILE} sends a token next to {to!r}, who is no neighbour; {again}.")

@@ -1,0 +1,105 @@
+"""A bundle: the run's authority, and one folder an agent, each to be copied to its machine."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from amble.errors import AmbleError
+from amble.live import identity
+from amble.live.agent_config import FILE, AgentConfig
+from amble.live.certificates import common_name, read_certificate
+from amble.live.config import TAKEN, Config
+
+AUTHORITY_DAYS = 7300  # it signs again at each renewal, so it outlives the agents' certificates
+
+EXAMPLE = """\
+# amble init run.toml -o bundle
+name = "plant"                      # of the run
+links = [["north", "south"], ["south", "west"], ["west", "north"]]
+# Instead of links, a table [network] with kind = "ring", "complete" or "random" (then also density and seed).
+
+[method]
+name = "Relay"                      # any method with tokens: amble compare --help lists them and their settings
+tokens = 2
+
+[model]
+task = "regression"                 # or "classification", with labels = ["no", "yes"]
+columns = 12                        # how many, or their names; "colour=red" is a category of the column colour
+ridge = 1e-4
+intercept = true
+# target = "price"                  # of agents' files: its name or number; without it, the last column
+# header = true                     # of agents' files: whether the first row has names
+# Scaling is agreed beforehand, for nobody sees all rows: X_mean and X_std, one number a column, and of the target:
+y_mean = 0.0
+y_std = 1.0
+
+[stop]                              # at the first of these that comes
+tolerance = 1e-8                    # the model stands still
+hops = 1_000_000                    # of all tokens together
+seconds = 3600
+
+[walk]
+kind = "cycles"                     # a cycle for each token; "cycle": one for all; "random": any neighbour
+seed = 0
+
+[timing]
+patience_s = 2.0                    # for a neighbour that is down, before its tokens are issued again
+silence_s = 120.0                   # for a token that nobody has seen
+lease_s = 2.0                       # for a sign of life on a link
+retry_s = 0.1                       # before a question is asked again
+
+[[agents]]
+name = "north"                      # letters, digits, - and _
+host = "127.0.0.1"                  # where the others reach it: a name or an address
+port = 7447                         # below 32768
+data = "rows.csv"                   # the file in its folder; or give one when the agent is started
+
+[[agents]]
+name = "south"
+host = "127.0.0.1"
+port = 7448
+data = "rows.csv"
+
+[[agents]]
+name = "west"
+host = "127.0.0.1"
+port = 7449
+data = "rows.csv"
+"""
+
+
+def make(config: Config, out: Path, days: int) -> None:
+    """All of it or nothing: it is made in a folder beside, which is renamed when all is there."""
+    identity.check_days(days)
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise AmbleError(f"{out} is there and not empty; give another folder, or --renew for new certificates only.")
+    aside = None
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+        identity.make_authority(aside / TAKEN, config.name, AUTHORITY_DAYS)
+        for peer in config.peers:
+            identity.issue(aside / TAKEN, peer.name, [peer.host], aside / peer.name, days)
+            config.agent(peer.name).write(aside / peer.name)
+        aside.rename(out)
+    except OSError as error:
+        raise AmbleError(f"{out} cannot be written ({error.strerror}); give a folder of yours.") from error
+    finally:
+        if aside is not None and aside.exists():
+            shutil.rmtree(aside)
+
+
+def renew(config: Config, out: Path, days: int) -> None:
+    """New certificates and keys for all agents, by the authority that is there; settings stay as they are."""
+    if not (out / TAKEN).is_dir():
+        raise AmbleError(f"there is no authority in {out}; give the folder that amble init made with --out.")
+    run = common_name(read_certificate(out / TAKEN / identity.CERTIFICATE))
+    if run != config.name:
+        raise AmbleError(f"the authority in {out} is of the run {run!r}, and {config.name!r} was given; give its own.")
+    for peer in config.peers:
+        if (out / peer.name / FILE).is_file() and AgentConfig.read(out / peer.name) != config.agent(peer.name):
+            raise AmbleError(
+                f"the run's settings are not those of {out / peer.name / FILE}, and --renew makes certificates only; "
+                "give the settings as they were, or make a new bundle."
+            )
+    identity.renew(out / TAKEN, {peer.name: [peer.host] for peer in config.peers}, out, days)

@@ -1,0 +1,86 @@
+"""Gathering what agents left in their folders: status, and the record in their journals, opened to be read only."""
+
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from amble.errors import AmbleError
+from amble.live import journal_file
+from amble.live.agent_config import FILE, AgentConfig
+from amble.live.journal import Event, Visited
+from amble.live.record import Record
+from amble.run import ending
+
+JOURNAL, STATUS = "journal.db", "status.json"
+
+
+def agent_folders(given: Iterable[Path]) -> dict[str, Path]:
+    """Agents' folders, by the agents' names: each given one is an agent's own, or a bundle of several."""
+    found: dict[str, Path] = {}
+    for folder in given:
+        if not folder.is_dir():
+            raise AmbleError(f"there is no folder {folder}; give an agent's folder, or the bundle of several.")
+        inside = [folder] if (folder / FILE).is_file() else sorted(path.parent for path in folder.glob(f"*/{FILE}"))
+        if not inside:
+            raise AmbleError(f"{folder} has no {FILE}, nor has a folder in it; give what amble up or amble init made.")
+        for each in inside:
+            name = AgentConfig.read(each).name
+            if found.setdefault(name, each).resolve() != each.resolve():
+                raise AmbleError(f"{found[name]} and {each} are both of agent {name!r}; give one of them.")
+    return found
+
+
+def read_configs(folders: Mapping[str, Path]) -> dict[str, AgentConfig]:
+    """The agents' settings, which must be of one run."""
+    configs = {name: AgentConfig.read(folder) for name, folder in folders.items()}
+    first = next(iter(configs))
+    for name, config in configs.items():
+        if config.digest != configs[first].digest:
+            raise AmbleError(f"{folders[first]} and {folders[name]} are of two runs; give folders of one.")
+    return configs
+
+
+def collect(folders: Mapping[str, Path]) -> Record:
+    """The record, from agents that have ended."""
+    configs = read_configs(folders)
+    config = next(iter(configs.values()))
+    visits, events = {}, {}
+    for name, folder in folders.items():
+        visits[name], events[name] = _read_journal(folder / JOURNAL, config.digest, name)
+    status = {name: read_status(folder) for name, folder in folders.items()}
+    return Record(config.digest, config.agents, config.method.tokens, visits, events, status)
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """What the agent last said of itself; empty where it has not."""
+    with contextlib.suppress(OSError, ValueError):
+        return dict(json.loads((folder / STATUS).read_text()))
+    return {}
+
+
+def _read_journal(path: Path, run: str, name: str) -> tuple[tuple[Visited, ...], tuple[Event, ...]]:
+    if not path.is_file():
+        return (), ()  # it never got so far as to begin
+    index, log = ending(path, "-shm"), ending(path, "-wal")
+    had_index = index.exists()
+    whole = not log.exists() or not log.stat().st_size
+    try:
+        with (
+            journal_file.sentences(path),
+            contextlib.closing(journal_file.connect(path, "ro&immutable=1" if whole else "ro")) as connection,
+        ):
+            about = dict(connection.execute("SELECT key, value FROM about"))
+            if (about.get("run"), about.get("agent")) != (run, name):
+                raise AmbleError(
+                    f"{path} is the journal of agent {about.get('agent')!r} in run {about.get('run')}, and {name!r} in "
+                    f"run {run} was expected; bring back its own."
+                )
+            visits = tuple(Visited(*line) for line in connection.execute("SELECT * FROM visits ORDER BY number"))
+            columns = ", ".join(Event._fields)
+            events = tuple(Event(*line) for line in connection.execute(f"SELECT {columns} FROM events ORDER BY number"))
+            return visits, events
+    finally:
+        if not had_index:  # which SQLite makes to read a crashed agent's log
+            index.unlink(missing_ok=True)

@@ -1,0 +1,178 @@
+"""A run's settings, from its TOML file: who takes part, how they are linked, what they train and when they stop."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from amble import methods
+from amble.cycle import closed_walk
+from amble.errors import AmbleError, unknown
+from amble.live import agent_config, links, toml
+from amble.live import model as models
+from amble.live.agent_config import AgentConfig, Peer
+from amble.live.model import Model
+from amble.live.parts import Stop, Timing, make_method, make_stop, make_timing
+from amble.network import Network
+
+__all__ = ["AgentConfig", "Config", "Model", "Peer", "Stop", "Timing"]
+
+WALKS = ("cycle", "cycles", "random")
+AGENTS_MAX = 10_000
+TAKEN = "authority"  # the folder beside the agents' in a bundle
+
+RUN = {
+    "name": toml.name,
+    "links": links.LINKS,
+    "method": toml.table,
+    "model": toml.table,
+    "stop": toml.table,
+    "walk": toml.table,
+    "timing": toml.table,
+    "network": toml.table,
+    "agents": toml.list_of(toml.table, "tables, [[agents]], one an agent"),
+}
+WALK = {"kind": toml.text, "seed": toml.seed}
+AGENT = {**agent_config.PEER, "data": agent_config.file_name}
+
+
+@dataclass(frozen=True)
+class Walk:
+    """cycle: one for all tokens; cycles: one a token; random: any neighbour. Where there is no cycle, at random."""
+
+    kind: str = "cycles"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Config:
+    """The whole run."""
+
+    name: str
+    method: Any
+    model: Model
+    stop: Stop
+    walk: Walk
+    timing: Timing
+    peers: tuple[Peer, ...]
+    data: tuple[str | None, ...]  # each agent's file
+    network: Network
+
+    @classmethod
+    def read(cls, path: Path) -> "Config":
+        return cls.make(toml.read(path, "run file"))
+
+    @classmethod
+    def make(cls, given: Any) -> "Config":
+        """From the settings of a run file, everything checked."""
+        given = toml.check(given, "the run", RUN, ("name", "method", "model", "stop", "agents"))
+        agents = _agents(given["agents"])
+        peers = tuple(Peer(each["name"], each["host"], each["port"]) for each in agents)
+        model = models.make(given["model"])
+        method = make_method(given["method"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
+            method = methods.check(method, SimpleNamespace(dimension=model.dimension, own=None, agents=len(peers)))
+        return cls(
+            name=given["name"],
+            method=method,
+            model=model,
+            stop=make_stop(given["stop"]),
+            walk=_walk(given.get("walk", {})),
+            timing=make_timing(given.get("timing", {})),
+            peers=peers,
+            data=tuple(each.get("data") for each in agents),
+            network=links.make(given, [peer.name for peer in peers]),
+        )
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        return tuple(peer.name for peer in self.peers)
+
+    @cached_property
+    def next(self) -> tuple[Mapping[str, str], ...]:
+        """One a token: from each agent to its next on the token's cycle; all empty where there is no cycle."""
+        rng = np.random.default_rng([self.walk.seed, 2])  # the simulator's, so that its walks are these
+        tables: list[dict[str, str]] = []
+        wanted = {"cycle": 1, "cycles": self.method.tokens, "random": 0}[self.walk.kind]
+        while len(tables) < wanted:
+            order = closed_walk(self.network, rng).tolist()
+            if len(order) > len(self.peers):  # some agent is passed twice, so where it sends on is not one agent
+                break
+            following = order[1:] + order[:1]
+            tables.append({self.agents[i]: self.agents[j] for i, j in zip(order, following, strict=True)})
+        return tuple((tables or [{}])[m % max(1, len(tables))] for m in range(self.method.tokens))
+
+    def agent(self, name: str) -> AgentConfig:
+        """One agent's part."""
+        if name not in self.agents:
+            raise links.no_agent(name, self.agents)
+        i = self.agents.index(name)
+        return AgentConfig(
+            run=self.name,
+            name=name,
+            host=self.peers[i].host,
+            port=self.peers[i].port,
+            agents=self.agents,
+            neighbours=tuple(self.peers[j] for j in self.network.neighbours_of(i)),
+            method=self.method,
+            model=self.model,
+            stop=self.stop,
+            timing=self.timing,
+            seed=self.walk.seed,
+            next=tuple({name: table[name]} if table else {} for table in self.next),
+            data=self.data[i],
+        )
+
+    def notes(self) -> list[str]:
+        """What may surprise, though it can be done."""
+        said = []
+        if self.method.tokens > len(self.peers):
+            said.append(f"{self.method.tokens} tokens for {len(self.peers)} agents: some will always wait.")
+        if self.walk.kind != "random" and not self.next[0]:
+            said.append("no cycle through all agents was found; tokens go to neighbours at random.")
+        if not hasattr(self.method, "gift"):
+            said.append(f"{self.method.label} cannot go on without a dead agent: the run waits until it is back.")
+        return said
+
+
+def _agents(given: Sequence[Any]) -> list[dict[str, Any]]:
+    """Each agent's table; names, and places to listen at, that are used once."""
+    if not 2 <= len(given) <= AGENTS_MAX:
+        raise AmbleError(f"the run has {len(given)} agents; a run needs 2 to {AGENTS_MAX}: add tables [[agents]].")
+    names: dict[str, str] = {}
+    places: dict[tuple[str, int], str] = {}
+    for k, each in enumerate(given):
+        where = f"agent {each.get('name', k + 1)!r}"
+        if "links" in each:
+            raise AmbleError(
+                f"links stands below [[agents]], so TOML takes it for a setting of {where}; move it above all tables."
+            )
+        toml.check(each, where, AGENT, tuple(agent_config.PEER))
+        name, place = each["name"], (each["host"].lower(), each["port"])
+        if name.lower() in names:
+            raise AmbleError(
+                f"two agents are named {names[name.lower()]!r} and {name!r}; give each a name of its own (small and "
+                "capital letters count as the same)."
+            )
+        if name.lower() == TAKEN:
+            raise AmbleError(f"an agent is named {name!r}, which is the folder of the run's authority; rename it.")
+        if place in places:
+            raise AmbleError(
+                f"agents {places[place]!r} and {name!r} both have host {each['host']} and port {each['port']}; give "
+                "one of them another port."
+            )
+        names[name.lower()], places[place] = name, name
+    return list(given)
+
+
+def _walk(given: Any) -> Walk:
+    walk = Walk(**toml.check(given, "[walk]", WALK))
+    if walk.kind not in WALKS:
+        raise unknown("walk for live runs", walk.kind, WALKS)
+    return walk

@@ -1,0 +1,103 @@
+"""What the protocol remembers, and what it asks of its driver. Frozen, but for errands, which no crash outlives."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from amble.live.message import Answer, Epoch, Question, Token
+
+
+class Sight(NamedTuple):
+    """The newest that an agent knows of a token: it went out of here after this hop."""
+
+    epoch: Epoch
+    hop: int
+
+
+class Custody(NamedTuple):
+    """A token that was visited here, and whom it is meant for ("" while nobody can take it)."""
+
+    message: Token
+    to: str
+    giver: str  # who handed it to us, and is told when it is passed on
+    given: Sight  # ... and what that was
+    tried: bool = False  # from then on the destination is fixed
+
+
+class Share(NamedTuple):
+    """What this agent gave a token, and in which epoch it last did."""
+
+    epoch: Epoch
+    share: Any
+
+
+class Visit(NamedTuple):
+    """One line of the record."""
+
+    token: int
+    epoch: Epoch
+    hop: int
+    giver: str
+    number: int  # the agent's own count of visits
+    before: Any  # parcels, of which the driver stores digests
+    after: Any
+
+
+class Persist(NamedTuple):
+    """One transaction: rows by name, and a line of the record."""
+
+    rows: Mapping[str, Any]
+    visit: Visit | None = None
+
+
+class Reply(NamedTuple):
+    question: int
+    answer: Answer
+
+
+class Ask(NamedTuple):
+    number: int  # given back with the answer
+    to: str
+    question: Question
+
+
+class Wake(NamedTuple):
+    at_s: float
+
+
+class Report(NamedTuple):
+    """Something that a person, a checker or a replay may want to know; of a recount or reissue, who is buried."""
+
+    kind: str
+    token: int = -1
+    epoch: Epoch | None = None
+    hop: int = 0
+    words: str = ""
+
+
+Effect = Persist | Reply | Ask | Wake | Report
+
+
+@dataclass(frozen=True)
+class Settings:
+    agents: tuple[str, ...]  # all of the run, in one order that everybody knows
+    tokens: int = 1
+    seed: int = 0
+    next: tuple[Mapping[str, str], ...] = ()  # one a token: where it goes from each agent, if that neighbour is up
+    patience_s: float = 2.0
+    retry_s: float = 0.1
+    retry_max_s: float = 2.0
+    silence_s: float = 120.0
+    hops_max: int = 0  # of all tokens together, about: each may make its share; 0 is no limit
+    tolerance: float = 0.0  # stop when the model stands still; 0 is never
+
+
+@dataclass
+class Errand:
+    """What is going on with a token in custody; not journaled, for after a crash it is all asked again."""
+
+    asked: int | None = None  # the question under way
+    taken: bool = False
+    passed: bool = False
+    again_s: float = 0.0
+    wait_s: float = 0.0

@@ -1,0 +1,167 @@
+"""What fails, and how often: chances drawn from the world's seed, and nothing else.
+
+The world (world.py) knows how a link is cut or an agent killed; this says when. Every seed has its own mixture, for
+faults of one kind hide those of another: where all links are always cut, no acknowledgement is ever lost.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+MOMENTS = ("crash", "death", "freeze", "cut", "lose_link", "leap", "slow", "false_report")
+MUCH = (0.0, 0.3, 1.0, 3.0)  # of the chances below, in one seed
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How the world fails; chances are of each message or each moment, times in virtual seconds."""
+
+    loss: float = 0.04
+    double: float = 0.04
+    late: float = 0.06  # a message that takes up to `late_max_s`, so that others overtake it
+    between: float = 0.0025  # an agent crashes between two of its effects
+    torn: float = 0.005  # it crashes while it writes: all of the transaction is kept, or none of it
+    crash: float = 0.15
+    death: float = 0.02
+    freeze: float = 0.1
+    cut: float = 0.08
+    lose_link: float = 0.02  # a link between two that live is cut and stays so
+    leap: float = 0.1
+    slow: float = 0.1
+    false_report: float = 0.1  # a neighbour that is well is reported to be down
+    late_start: float = 0.1  # an agent starts seconds after the others
+    moment_s: float = 0.25
+    delay_s: tuple[float, float] = (0.01, 0.05)
+    late_max_s: float = 3.0
+    back_s: tuple[float, float] = (0.1, 6.0)  # how long a crash, freeze or cut lasts
+    lease_s: float = 0.5
+    answer_s: float = 0.4  # how long an answer is waited for
+    faults: int = 1000  # then the world heals
+    deaths: int = 2
+    quiet_s: float = 4.0  # what agents still have to find out once nothing fails any more
+    healed_s: float = 60.0  # within this time all must have come right ...
+    steady_s: float = 2.0  # ... and stay so
+
+    def mixed(self, chance: Random) -> "Faults":
+        """This seed's mixture."""
+        much: dict[str, Any] = {
+            kind: getattr(self, kind) * chance.choice(MUCH) for kind in (*MOMENTS, "between", "torn")
+        }
+        messages = {kind: getattr(self, kind) * chance.choice((0.5, 1.0, 2.0)) for kind in ("loss", "double", "late")}
+        last_s = self.back_s[1] * chance.choice((0.2, 0.5, 1.0))
+        return replace(self, **much, **messages, back_s=(self.back_s[0], last_s))
+
+
+class Trouble:
+    """Brings the faults about, and counts them."""
+
+    def __init__(self, world: Any, faults: Faults, chance: Random) -> None:
+        self.world, self.chance = world, chance
+        self.faults = faults.mixed(chance)
+        self.on, self.done = True, Counter[str]()
+        self.left = faults.faults
+
+    def count(self, kind: str) -> None:
+        self.done[kind] += 1
+        self.left -= 1
+        self.on = self.on and self.left > 0
+
+    def happens(self, kind: str) -> bool:
+        return self.on and self.chance.random() < getattr(self.faults, kind)
+
+    def fate(self, kind: str) -> list[float]:
+        """How long each copy of a message is on its way; no copy: it is lost."""
+        delays_s = [self.chance.uniform(*self.faults.delay_s)]
+        if self.happens("loss"):
+            self.count(f"{kind} lost")
+            return []
+        if self.happens("double"):
+            self.count(f"{kind} doubled")
+            delays_s.append(self.chance.uniform(*self.faults.delay_s))
+        if self.happens("late"):
+            self.count(f"{kind} late")
+            delays_s[-1] = self.chance.uniform(0, self.faults.late_max_s)
+        return delays_s
+
+    def start_s(self) -> float:
+        """When an agent starts; some do so long after the others."""
+        if self.happens("late_start"):
+            self.count("late start")
+            return self.chance.uniform(3, 10)
+        return self.chance.uniform(0, 0.3)
+
+    def back_s(self) -> float:
+        """How long it takes until something comes back."""
+        return self.chance.uniform(*self.faults.back_s)
+
+    def moment(self) -> None:
+        """Now and then something happens to somebody."""
+        if self.on:
+            name = self.chance.choice(list(self.world.nodes))
+            for kind in MOMENTS:
+                if self.happens(kind):
+                    getattr(self, kind)(name)
+            self.world.at(self.faults.moment_s * self.chance.uniform(0.2, 1.8), self.moment)
+
+    # --- one kind each ----------------------------------------------------------------------------------------------
+
+    def crash(self, name: str, kind: str = "crash") -> None:
+        if self.world.nodes[name].core is not None:
+            self.count(kind)
+            self.world.kill(name)
+            self.world.at(self.back_s(), lambda: self.world.begin(name))
+
+    def death(self, name: str) -> None:
+        dead = sum(node.dead for node in self.world.nodes.values())
+        if dead >= self.faults.deaths or self.world.nodes[name].dead:
+            return
+        if self.world.connected(without=name) and self.world.known(without=name):
+            self.count("death")
+            self.world.nodes[name].dead = True
+            self.world.kill(name)
+
+    def freeze(self, name: str) -> None:
+        node = self.world.nodes[name]
+        if node.core is not None and not node.frozen:
+            self.count("freeze")
+            life = node.life
+            self.world.freeze(name, self.faults.lease_s)
+            self.world.at(self.back_s(), lambda: self.world.thaw(name, life))
+
+    def cut(self, name: str) -> None:
+        """Some agents are cut off from the rest."""
+        side = {other for other in self.world.nodes if self.chance.random() < 0.5} | {name}
+        links = [link for link in self.world.links if (link[0] in side) != (link[1] in side)]
+        links = [link for link in links if link not in self.world.cuts]
+        if links:
+            self.count("cut")
+            self.world.cut(links, self.faults.lease_s)
+            self.world.at(self.back_s(), lambda: self.world.mend(links, self.chance.uniform(0.05, 0.4)))
+
+    def lose_link(self, name: str) -> None:
+        """One for good, and one only: who lives can still reach everybody."""
+        near = [link for link in self.world.links if name in link and link not in self.world.cuts]
+        if near and not self.world.lost:
+            link = self.chance.choice(near)
+            self.world.lost = {link}
+            if not self.world.connected():
+                self.world.lost = set()
+                return
+            self.count("link lost")
+            self.world.cut([link], self.faults.lease_s)
+
+    def leap(self, name: str) -> None:
+        self.count("leap")
+        self.world.nodes[name].leapt_s += self.chance.uniform(0, 5)
+
+    def slow(self, name: str) -> None:
+        self.count("slow")
+        self.world.nodes[name].slow_s = self.chance.choice([0.0, 0.0, 0.1, 0.5])
+
+    def false_report(self, name: str) -> None:
+        """It is put right after a while, which may be longer than agents are patient."""
+        self.count("false report")
+        other = self.chance.choice(self.world.near[name])
+        self.world.report(name, other, up=False)
+        self.world.notice(name, other, self.back_s())

@@ -1,0 +1,135 @@
+"""An agent's journal: what outlives a crash. One SQLite file an agent, in which a transaction is there whole or not.
+
+    about    whose journal this is
+    rows     the agent's state (rows.py): one row a name, so that it does not grow
+    visits   the record: one line a visit, only ever added to
+    events   what else happened: tokens issued again, absorbed, refused
+
+A transaction is on the disk (write-ahead log, full sync) before `persist` returns, and only then may the agent answer.
+Each row has a checksum of its own, as SQLite has none; the record has none, for replaying it finds what is wrong there.
+While a journal is open no other process can open it: two processes that are one agent would make two of each token.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from amble.errors import AmbleError
+from amble.live import journal_file
+from amble.live.journal_file import sentences
+from amble.live.packing import digest
+from amble.live.protocol import Persist, Report, Visit
+from amble.live.rows import Rows
+from amble.live.shape import Shape
+from amble.run import ending
+
+PUT = "INSERT INTO rows VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body"
+VISIT = "INSERT INTO visits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+EVENT = "INSERT INTO events (kind, token, epoch, author, hop, words, time_s) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+class Visited(NamedTuple):
+    """A line of the record."""
+
+    number: int  # the agent's own count of visits; no two lines have the same
+    token: int
+    epoch: int
+    author: str
+    hop: int
+    giver: str
+    time_s: float
+    before: str  # digests of the parcel
+    after: str
+
+
+class Event(NamedTuple):
+    """A report, and when it was made."""
+
+    kind: str
+    token: int
+    epoch: int | None
+    author: str | None
+    hop: int
+    words: str
+    time_s: float
+
+
+@dataclass(frozen=True, eq=False)
+class Journal:
+    """An open journal. One caller at a time, from whichever thread."""
+
+    path: Path
+    rows: Rows
+    connection: sqlite3.Connection
+
+    @classmethod
+    def open(cls, path: Path, shape: Shape, visits: Any, objective: Any, agent: str) -> "Journal":
+        """The journal of this agent in this run; a new one where there is none, and an error where it is another's."""
+        rows = Rows.of(shape, visits, objective)
+        about = {"run": shape.digest, "layout": f"{shape.fingerprint.hex()} {rows.digest}", "agent": agent}
+        if path.exists():
+            journal_file.check(path, rows, about)
+        else:
+            journal_file.create(path, about)
+        with sentences(path):
+            connection = journal_file.connect(path, "rw")
+            try:
+                connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # first: then the log's index is never a file
+                connection.execute("PRAGMA synchronous = FULL")
+                if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+                    raise AmbleError(f"the disk of {path} cannot hold a journal; put it on a local disk.")
+                connection.execute("BEGIN IMMEDIATE")  # takes hold of the file
+                connection.execute("COMMIT")
+                ending(path, "-shm").unlink(missing_ok=True)  # an index that the check of a crashed one's log has left
+                return cls(path, rows, connection)
+            except BaseException:
+                connection.close()
+                raise
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def load(self) -> dict[str, Any]:
+        """All rows as they were last persisted."""
+        with sentences(self.path):
+            return journal_file.load(self.connection, self.rows)
+
+    def persist(self, effect: Persist, time_s: float) -> None:
+        """One transaction. Without space for it nothing of it is kept: persist the same again, before all else."""
+        work: list[tuple[str, Any]] = [(PUT, (name, self.rows.pack(name, row))) for name, row in effect.rows.items()]
+        if effect.visit is not None:
+            work.append((VISIT, _line(effect.visit, time_s)))
+        self._write(work)
+
+    def event(self, report: Report, time_s: float) -> None:
+        """One line among the events."""
+        epoch = report.epoch or (None, None)
+        self._write([(EVENT, (report.kind, report.token, *epoch, report.hop, report.words, time_s))])
+
+    def visits(self) -> list[Visited]:
+        """The record, in the order of the agent's own visits."""
+        with sentences(self.path):
+            return [Visited(*line) for line in self.connection.execute("SELECT * FROM visits ORDER BY number")]
+
+    def events(self) -> list[Event]:
+        columns = ", ".join(Event._fields)
+        with sentences(self.path):
+            return [Event(*line) for line in self.connection.execute(f"SELECT {columns} FROM events ORDER BY number")]
+
+    def _write(self, work: list[tuple[str, Any]]) -> None:
+        with sentences(self.path):
+            try:
+                self.connection.execute("BEGIN IMMEDIATE")
+                for statement, values in work:
+                    self.connection.execute(statement, values)
+                self.connection.execute("COMMIT")
+            except BaseException:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                raise
+
+
+def _line(visit: Visit, time_s: float) -> Visited:
+    before, after = digest(visit.before), digest(visit.after)
+    return Visited(visit.number, visit.token, *visit.epoch, visit.hop, visit.giver, time_s, before, after)

@@ -1,0 +1,128 @@
+"""The file of a journal: made whole, checked before it is trusted, and its errors put into sentences."""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from amble.errors import AmbleError
+from amble.live.packing import Refusal
+from amble.live.rows import Rows
+from amble.run import ending
+
+FORMAT = 1
+APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it in the header
+SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
+WAIT_S = 1.0  # for another process to let go of the file
+
+TABLES = f"""
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {FORMAT};
+BEGIN;
+CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE rows (name TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE visits (
+    number INTEGER PRIMARY KEY, token INTEGER NOT NULL, epoch INTEGER NOT NULL, author TEXT NOT NULL,
+    hop INTEGER NOT NULL, giver TEXT NOT NULL, time_s REAL NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL
+) STRICT;
+CREATE TABLE events (
+    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, token INTEGER NOT NULL, epoch INTEGER, author TEXT,
+    hop INTEGER NOT NULL, words TEXT NOT NULL, time_s REAL NOT NULL
+) STRICT;
+"""
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"{path.resolve().as_uri()}?mode={mode}"
+    return sqlite3.connect(address, uri=True, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
+
+
+def create(path: Path, about: dict[str, str]) -> None:
+    """Under another name first: a file that has the journal's name is always a whole one."""
+    log, part = ending(path, "-wal"), ending(path, ".part")
+    if log.exists():  # SQLite would replay it into the new file
+        raise AmbleError(f"there is {log} but no {path}, which it belongs to; bring {path} back, or move {log} away.")
+    with sentences(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for left in (part, ending(part, "-journal")):  # of a start that was cut off
+            left.unlink(missing_ok=True)
+        part.touch(mode=0o600)  # an agent's state is its own; SQLite makes the log as the file is
+        with contextlib.closing(connect(part, "rw")) as connection:
+            connection.executescript(TABLES)
+            connection.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+            connection.execute("COMMIT")
+        os.replace(part, path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # the new name is on the disk too
+        finally:
+            os.close(folder)
+
+
+def check(path: Path, rows: Rows, about: dict[str, str]) -> None:
+    """Nothing is written, so that a file which is refused stays as it is."""
+    with sentences(path), path.open("rb") as file:
+        header = file.read(HEADER_BYTES)
+    if len(header) < HEADER_BYTES and SQLITE.startswith(header[: len(SQLITE)]):
+        raise damaged(path)
+    if not header.startswith(SQLITE) or int.from_bytes(header[68:72]) != APPLICATION:
+        raise AmbleError(f"{path} is no journal of amble's; name another file, or move this one away.")
+    if (version := int.from_bytes(header[60:64])) != FORMAT:
+        raise AmbleError(f"{path} is a journal of format {version}, and this amble reads format {FORMAT}.")
+    log = ending(path, "-wal")
+    whole = not log.exists() or not log.stat().st_size
+    if whole and path.stat().st_size < int.from_bytes(header[16:18]) * int.from_bytes(header[28:32]):  # of pages
+        raise damaged(path)
+    mode = "ro&immutable=1" if whole else "ro"  # SQLite would make an empty log where there is none
+    with sentences(path), contextlib.closing(connect(path, mode)) as connection:
+        if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise damaged(path)
+        found = dict(connection.execute("SELECT key, value FROM about"))
+        for key in ("run", "layout"):
+            if found.get(key) != about[key]:
+                raise AmbleError(
+                    f"{path} is the journal of another run ({key} {found.get(key)}, and this one has {about[key]}); "
+                    "give this run a folder of its own."
+                )
+        if found.get("agent") != about["agent"]:
+            raise AmbleError(
+                f"{path} is the journal of agent {found.get('agent')!r}, and this is agent {about['agent']!r}; "
+                "give each agent its own."
+            )
+        load(connection, rows)
+
+
+def load(connection: sqlite3.Connection, rows: Rows) -> dict[str, Any]:
+    return {name: rows.unpack(name, body) for name, body in connection.execute("SELECT name, body FROM rows")}
+
+
+def damaged(path: Path) -> AmbleError:
+    return AmbleError(f"the journal {path} is damaged or cut short; begin the run anew, or without this agent.")
+
+
+def _unusable(path: Path, error: Exception) -> AmbleError:
+    return AmbleError(f"the journal {path} cannot be read or written ({error}); see to its folder and disk.")
+
+
+@contextlib.contextmanager
+def sentences(path: Path) -> Iterator[None]:
+    """SQLite's errors, and those of rows, as ones that a person can act on."""
+    try:
+        yield
+    except Refusal as error:
+        raise damaged(path) from error
+    except OSError as error:
+        raise _unusable(path, error) from error
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", -1) & 0xFF  # without the details that SQLite adds above
+        if code == sqlite3.SQLITE_FULL:
+            raise AmbleError(f"there is no space left for the journal {path}; make some, and it goes on.") from error
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise AmbleError(f"the journal {path} is in use by another process; stop that one first.") from error
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR):
+            raise _unusable(path, error) from error
+        if code == sqlite3.SQLITE_CONSTRAINT:
+            raise AmbleError(f"the journal {path} has this visit already ({error}); no visit is made twice.") from error
+        raise damaged(path) from error

@@ -1,0 +1,74 @@
+"""What agents say to each other. Frozen, and free of bytes: wire.py turns them into bytes and back.
+
+Every message is a question that gets an answer: an agent knows that it was heard only when the answer is there.
+"""
+
+from typing import Any, NamedTuple
+
+
+class Epoch(NamedTuple):
+    """Which issue of a token this is. Epochs are ordered, and the larger one wins."""
+
+    number: int
+    author: str  # the agent that issued it
+
+
+class Token(NamedTuple):
+    """A token handed over: after its `hop`-th visit, at `sender`."""
+
+    token: int
+    epoch: Epoch
+    hop: int
+    sender: str
+    payload: Any  # a tree of float64 arrays, as the method's rules have it
+
+
+class Passed(NamedTuple):
+    """What you handed me at this hop I have handed on, and it was taken: you may forget it."""
+
+    token: int
+    epoch: Epoch
+    hop: int
+    sender: str
+
+
+class Seek(NamedTuple):
+    """I have not seen this token for long: what is the newest that you know of it?"""
+
+    token: int
+    sender: str
+
+
+class Stop(NamedTuple):
+    """The run ends; pass it on."""
+
+    reason: str
+    sender: str
+
+
+class Leaving(NamedTuple):
+    """I leave the run: do not send me tokens any more."""
+
+    sender: str
+
+
+class Accepted(NamedTuple):
+    """Heard; of a token: it is in the journal, and mine to hand on."""
+
+
+class Refused(NamedTuple):
+    """Not taken, and why; asking again will not help."""
+
+    reason: str
+
+
+class Found(NamedTuple):
+    """The newest that I have seen of a token."""
+
+    token: int
+    epoch: Epoch
+    hop: int
+
+
+Question = Token | Passed | Seek | Stop | Leaving
+Answer = Accepted | Refused | Found

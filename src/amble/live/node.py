@@ -1,0 +1,203 @@
+"""The driver of one agent: carries out what the protocol says, over a transport, with a journal and a clock.
+
+One thread does everything that changes the agent. Zenoh's threads only put what they hear on a queue.
+"""
+
+import json
+import logging
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from amble.errors import AmbleError
+from amble.live import trained, visits, wire
+from amble.live.agent_config import AgentConfig
+from amble.live.effects import Ask, Effect, Persist, Reply, Report, Wake
+from amble.live.journal import Journal
+from amble.live.message import Question, Refused, Stop
+from amble.live.protocol import Core
+from amble.live.shape import Shape
+from amble.live.transport import Transport
+from amble.run import write_whole
+
+ANSWER_S = 60.0  # how long an answer is waited for: a visit may take long, and who is dead is known at once
+STATUS_S = 0.5
+LINGER_S = 3.0  # after the end: so that all neighbours can hear of it
+FULL_S = 1.0  # between two attempts to write to a full disk
+TOLD = {"recount": logging.WARNING, "reissue": logging.WARNING, "absorbed": logging.INFO, "refused": logging.ERROR,
+        "stopped": logging.INFO}  # fmt: skip
+
+log = logging.getLogger("amble.live")
+
+
+class Node:
+    """One agent of a run, from its start to its end."""
+
+    def __init__(self, config: AgentConfig, folder: Path, objective: Any) -> None:
+        self.config, self.folder = config, folder
+        tolerance = config.stop.tolerance or 0.0
+        self.visits = visits.make(config.method, config.dimension, len(config.agents), tolerance)
+        self.shape = Shape(config.digest, config.agents, config.method.tokens, self.visits.parcel(0))
+        self.journal = Journal.open(folder / "journal.db", self.shape, self.visits, objective, config.name)
+        near = tuple(peer.name for peer in config.neighbours)
+        self.core = Core(
+            config.name, near, config.protocol_settings(), self.visits, objective, rows=self.journal.load()
+        )
+        self.inputs: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
+        self.replies: dict[int, Callable[[bytes], None]] = {}
+        self.heard = 0
+        self.bytes = 0
+        self.begun_s = time.monotonic()
+        self.wake_s = self.status_s = self.begun_s
+        self.ending = threading.Event()
+        self.told: set[str] = set()
+        self.stopped_s: float | None = None
+
+    # --- from Zenoh's threads ---------------------------------------------------------------------------------------
+
+    def hear(self, sender: str, data: bytes, reply: Callable[[bytes], None]) -> None:
+        try:
+            question = wire.decode_question(self.shape, data, sender)
+        except wire.Refusal as refusal:
+            log.warning("refused a message of %s: %s", sender, refusal)
+            reply(wire.encode(self.shape, Refused(str(refusal))))
+            return
+        self.inputs.put(lambda now: self._heard(now, question, reply, len(data)))
+
+    def peer(self, name: str, up: bool) -> None:
+        log.info("%s is %s", name, "up" if up else "down")
+        self.inputs.put(lambda now: self.core.peer(now, name, up))
+
+    def answered(self, ask: Ask, data: bytes | None) -> None:
+        try:
+            answer = None if data is None else wire.decode_answer(self.shape, data)
+        except wire.Refusal as refusal:
+            log.warning("refused an answer of %s: %s", ask.to, refusal)
+            answer = None
+        if isinstance(ask.question, Stop) and answer is not None:
+            self.told.add(ask.to)
+        self.inputs.put(lambda now: self.core.answered(now, ask.number, answer))
+
+    # --- the one thread ---------------------------------------------------------------------------------------------
+
+    def _heard(self, now: float, question: Question, reply: Callable[[bytes], None], size: int) -> list[Effect]:
+        self.heard += 1
+        self.bytes += size
+        self.replies[self.heard] = reply
+        if isinstance(question, Stop):
+            self.told.add(question.sender)
+        return self.core.heard(now, self.heard, question)
+
+    def run(self, transport: Transport) -> str:
+        """Until the run ends, or `ending` is set; says how it ended."""
+        try:
+            self._carry_out(self.core.start(time.monotonic()), transport)
+            while not self._finished():
+                now = time.monotonic()
+                act = self._next_input(max(0.0, min(self.wake_s, self.status_s) - now))
+                now = time.monotonic()
+                self._carry_out(act(now), transport)
+                if self.config.stop.seconds and now - self.begun_s > self.config.stop.seconds:
+                    self._carry_out(self.core.halt(now, f"{self.config.stop.seconds:g} s are over"), transport)
+                if now >= self.status_s:
+                    self.status_s = now + STATUS_S
+                    self._write_status()
+        finally:
+            transport.close()
+            if "holder" in self.core.rows:
+                self._write_status(ended=True)
+            self.journal.close()
+        return self.core.stopped
+
+    def _next_input(self, wait_s: float) -> Callable[[float], list[Effect]]:
+        try:
+            return self.inputs.get(timeout=wait_s)
+        except queue.Empty:
+            self.wake_s = max(self.wake_s, time.monotonic() + 1e-3)
+            return self.core.tick
+
+    def _finished(self) -> bool:
+        if self.ending.is_set():
+            return True
+        if not self.core.stopped:
+            return False
+        if self.stopped_s is None:
+            self.stopped_s = time.monotonic()
+        everybody = set(self.core.neighbours) <= self.told
+        return everybody or time.monotonic() - self.stopped_s > LINGER_S
+
+    def _carry_out(self, effects: list[Effect], transport: Transport) -> None:
+        for effect in effects:
+            if isinstance(effect, Persist):
+                self._persist(effect)
+            elif isinstance(effect, Reply):
+                self.replies.pop(effect.question)(wire.encode(self.shape, effect.answer))
+            elif isinstance(effect, Ask):
+                transport.ask(effect.to, wire.encode(self.shape, effect.question), ANSWER_S, self._answer(effect))
+            elif isinstance(effect, Wake):
+                self.wake_s = effect.at_s
+            elif isinstance(effect, Report) and effect.kind in TOLD:
+                log.log(TOLD[effect.kind], "%s token=%d epoch=%s hop=%d %s", effect.kind, effect.token,
+                        effect.epoch and ":".join(map(str, effect.epoch)), effect.hop, effect.words)  # fmt: skip
+                self.journal.event(effect, time.time())
+
+    def _answer(self, ask: Ask) -> Callable[[bytes | None], None]:
+        return lambda data: self.answered(ask, data)
+
+    def _persist(self, effect: Persist) -> None:
+        """Nothing is said to anybody before this is kept: a full disk is waited for."""
+        while True:
+            try:
+                self.journal.persist(effect, time.time())
+                return
+            except AmbleError as error:
+                log.error("%s Until then it waits, and nothing is lost.", error)
+                if self.ending.wait(FULL_S):
+                    raise
+
+    def _write_status(self, ended: bool = False) -> None:
+        """status.json and model.npy, for whoever looks into the folder; at the end model.npz, which predicts."""
+        core = self.core
+        tokens = {}
+        for m in range(core.settings.tokens):
+            sight, custody = core.rows.get(f"sight/{m}"), core.rows.get(f"custody/{m}")
+            errand = core.errands[m]
+            if sight is not None:
+                here = custody is not None and not errand.taken and not errand.passed
+                waits = f"for {custody.to or 'any neighbour'}" if here and custody else ""
+                tokens[m] = {"epoch": list(sight.epoch), "hop": sight.hop, "here": here, "waits": waits}
+        holder = core.rows["holder"]
+        status = {
+            "name": core.me, "time_s": time.time(), "visits": int(holder.visits), "bytes": self.bytes,
+            "up": sorted(set(core.neighbours) - core.down_s.keys()), "down": sorted(core.down_s),
+            "tokens": tokens, "stopped": core.stopped, "ended": ended,
+        }  # fmt: skip
+        files = {self.folder / "status.json": json.dumps(status).encode()}
+        try:
+            write_whole(files)
+            model = self.folder / "model.npy"
+            with model.with_suffix(".part").open("wb") as held:
+                np.save(held, holder.z, allow_pickle=False)
+            model.with_suffix(".part").replace(model)
+            if ended:
+                trained.Trained(self.config.model, holder.z).save(self.folder / trained.FILE)
+        except OSError as error:
+            log.warning("status.json cannot be written (%s); the run goes on", error.strerror)
+
+
+def end_on_signals(node: Node) -> None:
+    """SIGTERM and Ctrl-C end an agent as if it were switched off: its journal holds all, so it can be started again."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        node.ending.set()
+        node.inputs.put(node.core.tick)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)

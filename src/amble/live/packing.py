@@ -1,0 +1,127 @@
+"""Trees of numbers as bytes, and frames around them: what wire.py sends and journal.py stores.
+
+A tree (a NamedTuple of float64 arrays, nested ones too) is packed as the plain little-endian numbers of its leaves, in
+their order. Names and shapes do not travel: they are those of a template that both ends hold. A frame is
+
+    prefix | length of the header (2 bytes) | header (msgpack) | numbers | CRC-32 of all before it (4 bytes)
+
+The checksum is against broken memory and software only; against people there is mTLS.
+"""
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from amble.arrays import Array, Tree, named_leaves
+from amble.errors import AmbleError
+
+LENGTH = struct.Struct("<H")
+CHECKSUM = struct.Struct("<I")
+NUMBER = np.dtype("<f8")
+DIGEST_DIGITS = 16
+
+
+class Refusal(AmbleError):
+    """Bytes that are not taken, and why: one short sentence, which the sender is told and logs."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """How trees of one kind are laid out, which follows from a template."""
+
+    template: Tree
+
+    @cached_property
+    def layout(self) -> list[tuple[str, tuple[int, ...]]]:
+        """The leaves' names and shapes, in order."""
+        return [(name, np.shape(leaf)) for name, leaf in named_leaves(self.template, "").items()]
+
+    @cached_property
+    def size(self) -> int:
+        """In bytes."""
+        return sum(stop - start for start, stop, _ in self._places) * NUMBER.itemsize
+
+    @cached_property
+    def _places(self) -> list[tuple[int, int, tuple[int, ...]]]:
+        places, start = [], 0
+        for _, shape in self.layout:
+            stop = start + int(np.prod(shape, dtype=np.int64))
+            places.append((start, stop, shape))
+            start = stop
+        return places
+
+    def pack(self, tree: Tree) -> list[Array]:
+        """One array of bytes a leaf, not copied where that can be avoided.
+
+        A tree of another kind is an error here, before it is anybody else's.
+        """
+        arrays = [np.asarray(leaf, NUMBER) for leaf in leaves(tree)]
+        if [array.shape for array in arrays] != [place[2] for place in self._places]:
+            wanted = ", ".join(f"{name.removeprefix('.')} {shape}" for name, shape in self.layout)
+            raise AmbleError(f"a tree has shapes {[a.shape for a in arrays]}, and those of this run are {wanted}.")
+        return [array.reshape(-1).view(np.uint8) for array in arrays]
+
+    def unpack(self, data: memoryview, finite: bool) -> Tree:
+        """The tree, in memory of its own that may be written to."""
+        if len(data) != self.size:
+            raise Refusal(f"it holds {len(data)} bytes of numbers, and {self.size} are expected here")
+        numbers = np.frombuffer(data, NUMBER).astype(np.float64)  # a copy, also where the types are the same
+        if finite and not np.isfinite(numbers).all():
+            raise Refusal("it holds a number that is not finite")
+        return _filled(self.template, iter([numbers[a:b].reshape(shape) for a, b, shape in self._places]))
+
+
+def leaves(tree: Tree) -> Iterator[Array]:
+    """The arrays of a tree, in order."""
+    if isinstance(tree, tuple):
+        for branch in tree:
+            yield from leaves(branch)
+    else:
+        yield tree
+
+
+def _filled(like: Tree, arrays: Iterator[Array]) -> Tree:
+    if not isinstance(like, tuple):
+        return next(arrays)
+    kind = cast(Any, type(like))
+    return kind(*[_filled(branch, arrays) for branch in like])
+
+
+def digest(tree: Tree) -> str:
+    """A tree in 16 hex digits, for the record: equal only where every bit is."""
+    whole = hashlib.sha256()
+    for leaf in leaves(tree):
+        whole.update(np.asarray(leaf, NUMBER).tobytes())
+    return whole.hexdigest()[:DIGEST_DIGITS]
+
+
+def frame(prefix: bytes, header: bytes, numbers: Iterable[Array] = ()) -> bytes:
+    pieces = [prefix, LENGTH.pack(len(header)), header, *numbers]
+    checksum = 0
+    for piece in pieces:
+        checksum = zlib.crc32(piece, checksum)
+    return b"".join([*pieces, CHECKSUM.pack(checksum)])
+
+
+def unframe(data: bytes, prefix_size: int) -> tuple[memoryview, memoryview]:
+    """The header and the numbers, as views: nothing is allocated."""
+    start, stop = prefix_size + LENGTH.size, len(data) - CHECKSUM.size
+    if stop < start:
+        raise Refusal(f"it has {len(data)} bytes, which is too short")
+    view = memoryview(data)
+    if CHECKSUM.unpack_from(data, stop)[0] != zlib.crc32(view[:stop]):
+        raise Refusal("its checksum is wrong")
+    middle = start + LENGTH.unpack_from(data, prefix_size)[0]
+    if middle > stop:
+        raise Refusal("its header is longer than it is itself")
+    return view[start:middle], view[middle:stop]

@@ -1,0 +1,69 @@
+"""Parts of a run's settings that the whole run and each agent have alike: method, stop and timing."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from amble import methods
+from amble.errors import AmbleError
+from amble.live import toml
+
+TOKENS_MAX = 64
+STOP = {"tolerance": toml.above_zero(1), "hops": toml.whole(1, 10**15), "seconds": toml.above_zero()}
+TIMING = {key: toml.above_zero() for key in ("patience_s", "silence_s", "lease_s", "retry_s")}
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a run ends: at the first of these that comes."""
+
+    tolerance: float | None = None  # the model stands still
+    hops: int | None = None  # of all tokens together
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long is waited; see protocol.py."""
+
+    patience_s: float = 2.0  # for a neighbour that is down
+    silence_s: float = 120.0  # for a token that nobody has seen
+    lease_s: float = 2.0  # for a sign of life on a link
+    retry_s: float = 0.1  # before a question is asked again, the first time
+
+
+def make_method(given: Any) -> Any:
+    """From the [method] table; a live run passes tokens, so it must have them."""
+    if not isinstance(given, dict) or "name" not in given:
+        raise AmbleError('the run has no method; add a table [method] with name = "Relay", for example.')
+    method = methods.make(given["name"], {key: value for key, value in given.items() if key != "name"})
+    if methods.is_round(method):
+        walking = [label for label, kind in methods.METHODS.items() if not methods.is_round(kind)]
+        raise AmbleError(
+            f"{method.label} was given; it goes in rounds and has no tokens to pass: choose {', '.join(walking[:-1])} "
+            f"or {walking[-1]}."
+        )
+    if method.tokens > TOKENS_MAX:
+        raise AmbleError(f"[method]: tokens = {method.tokens} was given; a live run has at most {TOKENS_MAX}.")
+    return method
+
+
+def make_stop(given: Any) -> Stop:
+    stop = Stop(**toml.check(given, "[stop]", STOP))
+    if stop == Stop():
+        raise AmbleError("[stop] is empty, and the run would never end; give tolerance, hops or seconds.")
+    return stop
+
+
+def make_timing(given: Any) -> Timing:
+    timing = Timing(**toml.check(given, "[timing]", TIMING))
+    if timing.silence_s <= timing.patience_s:
+        raise AmbleError(
+            f"[timing] has silence_s = {timing.silence_s:g} and patience_s = {timing.patience_s:g}; the silence that "
+            "is taken for a loss must be longer than the patience with a neighbour."
+        )
+    return timing
+
+
+def method_settings(method: Any) -> dict[str, Any]:
+    """The [method] table of a method."""
+    return {"name": method.label, **methods.settings(method)}

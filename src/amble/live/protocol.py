@@ -1,0 +1,396 @@
+"""The protocol: what an agent does with what it hears. No I/O, no clock, no randomness of its own.
+
+Theory of operation
+-------------------
+**Custody.** A token is always in somebody's hands. Who holds it has journaled it, *with the neighbour it is meant for*,
+before it acknowledged it; who sent it keeps a copy until the receiver says that it has, in turn, handed it on. A
+message may be lost, doubled, late or overtaken: a hand-over is asked again until it is answered, and what was seen
+before (same epoch, same hop or an earlier one) is acknowledged again and not visited again.
+
+**Epochs.** After the first attempt to send, the destination of a token changes only together with its epoch: a lost
+acknowledgement must never make two tokens of one epoch. Epochs are ordered, (number, author); the larger one wins, and
+an older token that meets an agent which has seen a newer one is absorbed there.
+
+**Loss.** If the agent that a token was handed to is down for `patience_s` and has not handed it on, the one that sent
+it, and it alone, issues its copy again in the next epoch. If a token has not been seen for very long by anybody near
+(`silence_s`), an agent asks its neighbours and, if none knows better, issues its last copy again.
+
+**Counting anew.** A new epoch begins with a recount (visits.py), so what the dead gave goes out of the model. A holder
+also begins one when a neighbour has been down for `patience_s` and is not yet `buried` in this token. Methods that
+cannot be counted anew wait for the dead instead, and say so.
+
+**The end.** The token counts visits at which the model stood still; after twice its members, or `hops_max`, its holder
+tells everybody, and everybody passes that on once.
+
+Inputs are `start`, `heard`, `answered`, `peer`, `tick`, `halt`; each returns the effects, to be carried out in their
+order. Time is an argument. The only state that outlives a crash is what `Persist` was given.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from amble import chance
+from amble.live.effects import (
+    Ask,
+    Custody,
+    Effect,
+    Errand,
+    Persist,
+    Reply,
+    Report,
+    Settings,
+    Share,
+    Sight,
+    Visit,
+    Wake,
+)
+from amble.live.message import Accepted, Answer, Epoch, Found, Passed, Question, Refused, Seek, Stop, Token
+
+__all__ = [
+    "Ask", "Core", "Custody", "Effect", "Errand", "Persist", "Reply", "Report", "Settings", "Share", "Sight", "Visit",
+    "Wake",
+]  # fmt: skip
+
+HOP, RETRY, SILENCE = 0, 1, 2  # streams of chance
+STRAY = 0.25
+MISSED_LAPS, UNMET_LAPS = 2, 6  # without meeting somebody: it is looked for; it is gone, if its neighbour says so
+ENDED = "the run has ended: "
+
+
+def is_finite(tree: Any) -> bool:
+    """Whether all numbers of a tree are."""
+    return all(map(is_finite, tree)) if isinstance(tree, tuple) else bool(np.isfinite(tree).all())
+
+
+@dataclass
+class Core:
+    """One agent."""
+
+    me: str
+    neighbours: tuple[str, ...]
+    settings: Settings
+    visits: Any  # visits.GiftVisits or RawVisits
+    objective: Any
+    rows: dict[str, Any] = field(default_factory=dict)  # what Persist was given, as the journal has it
+    errands: dict[int, Errand] = field(default_factory=dict)
+    down_s: dict[str, float] = field(default_factory=dict)  # since when a neighbour is down; absent: it is up
+    seen_s: dict[int, float] = field(default_factory=dict)
+    asked: dict[int, tuple[str, Any]] = field(default_factory=dict)
+    watch: dict[tuple[int, str], float] = field(default_factory=dict)  # the token's hop when one was last looked for
+    number: int = 0
+    begun_s: float = 0.0
+    saying: list[Effect] = field(default_factory=list)
+
+    # --- what happens -----------------------------------------------------------------------------------------------
+
+    def start(self, now: float) -> list[Effect]:
+        """The first step, with `rows` as the journal gave them: none, or all that was persisted before."""
+        self.begun_s, self.down_s = now, dict.fromkeys(self.neighbours, now)
+        for m in range(self.settings.tokens):
+            self.seen_s[m] = now
+            self.errands[m] = Errand(again_s=now)
+            if "holder" not in self.rows and self.settings.agents[m % len(self.settings.agents)] == self.me:
+                self._visit(now, Token(m, Epoch(0, self.me), 0, self.me, self.visits.parcel(m)), None)
+        if "holder" not in self.rows:
+            self._persist({"holder": self.visits.holder(self.objective)})
+        if self.stopped:
+            self._flood()
+        return self._said(now)
+
+    def heard(self, now: float, question_number: int, question: Question) -> list[Effect]:
+        if isinstance(question, Token):
+            self._token(now, question_number, question)
+        elif isinstance(question, Seek):
+            sight = self.rows.get(f"sight/{question.token}")
+            known = Found(question.token, *sight) if sight else Refused("not seen")
+            self.saying.append(Reply(question_number, known))
+        else:
+            self.saying.append(Reply(question_number, Accepted()))
+            if isinstance(question, Passed):
+                custody = self.rows.get(f"custody/{question.token}")
+                if custody and (custody.message.epoch, custody.message.hop) == (question.epoch, question.hop):
+                    self.errands[question.token].passed = True
+                    self.seen_s[question.token] = now
+            elif isinstance(question, Stop):
+                self._stop(question.reason)
+        return self._said(now)
+
+    def answered(self, now: float, number: int, answer: Answer | None) -> list[Effect]:
+        """An answer, or None where there was none in time: nobody knows whether the question was heard."""
+        to, question = self.asked.pop(number, ("", None))
+        if isinstance(question, Token):
+            self._handed(now, number, to, question, answer)
+        elif isinstance(question, Seek):
+            self._sought(now, question, answer)
+        return self._said(now)
+
+    def peer(self, now: float, name: str, up: bool) -> list[Effect]:
+        if name in self.neighbours:
+            if not up:
+                self.down_s.setdefault(name, now)
+            elif self.down_s.pop(name, None) is not None:
+                self.watch = {key: hop for key, hop in self.watch.items() if key[1] != name}
+                for errand in self.errands.values():
+                    errand.again_s, errand.wait_s = now, 0.0
+                if self.stopped:
+                    self._ask(name, Stop(self.stopped, self.me))
+        return self._said(now)
+
+    def tick(self, now: float) -> list[Effect]:
+        return self._said(now)
+
+    def halt(self, now: float, reason: str) -> list[Effect]:
+        """The run is to end, for a reason from outside: its time is up."""
+        self._stop(reason)
+        return self._said(now)
+
+    # --- visits -----------------------------------------------------------------------------------------------------
+
+    @property
+    def stopped(self) -> str:
+        return str(self.rows.get("stopped", ""))
+
+    def _token(self, now: float, question_number: int, message: Token) -> None:
+        m = message.token
+        sight = self.rows.get(f"sight/{m}")
+        if self.stopped:
+            self.saying.append(Reply(question_number, Refused(ENDED + self.stopped)))
+        elif sight and message.epoch < sight.epoch:
+            self.saying += [Reply(question_number, Accepted()), Report("absorbed", m, message.epoch, message.hop)]
+        elif sight and message.epoch == sight.epoch and message.hop < sight.hop:
+            self.saying.append(Reply(question_number, Accepted()))
+        else:
+            self._visit(now, message, question_number)
+
+    def _visit(self, now: float, message: Token, question_number: int | None) -> None:
+        m, epoch, parcel = message.token, message.epoch, message.payload
+        gone = self._gone(now, m, parcel)
+        if self.visits.exact and gone.any():
+            epoch = Epoch(epoch.number + 1, self.me)
+            parcel = self.visits.recount(parcel, epoch.number, self._rank, gone)
+            self.saying.append(Report("recount", m, epoch, message.hop, ", ".join(self._names(gone))))
+        holder = self.rows.get("holder") or self.visits.holder(self.objective)
+        share = self.rows.get(f"share/{m}")
+        fresh = share is None or share.epoch != epoch
+        with np.errstate(all="ignore"):  # of numbers that are finite and still too large
+            holder, given, parcel = self.visits.visit(
+                self.objective,
+                holder,
+                share.share if share else self.visits.share(),
+                parcel,
+                self._index,
+                message.hop + 1,
+                fresh,
+            )
+        if not (is_finite(holder) and is_finite(parcel)):
+            if question_number is not None:
+                self.saying.append(Reply(question_number, Refused("a visit of it gives numbers that are not finite")))
+            self._stop(f"token {m} has diverged at hop {message.hop + 1}: try other settings of the method")
+            return
+        outgoing = Token(m, epoch, message.hop + 1, self.me, parcel)
+        given_as = Sight(message.epoch, message.hop)
+        custody = Custody(outgoing, self._next(outgoing, message.sender), message.sender, given_as)
+        rows = {
+            "holder": holder,
+            f"share/{m}": Share(epoch, given),
+            f"sight/{m}": Sight(epoch, message.hop + 1),
+            f"custody/{m}": custody._replace(tried=bool(custody.to)),
+        }
+        number = int(holder.visits)
+        self._persist(rows, Visit(m, epoch, message.hop + 1, message.sender, number, message.payload, parcel))
+        if question_number is not None:
+            self.saying.append(Reply(question_number, Accepted()))
+        self.saying.append(Report("visit", m, epoch, message.hop + 1))
+        self.errands[m], self.seen_s[m] = Errand(again_s=now), now
+        limit, still = self.settings.hops_max / self.settings.tokens, 2 * max(1.0, float(parcel.members))
+        if limit and message.hop + 1 >= limit:
+            self._stop(f"token {m} has made its {limit:.0f} hops")
+        elif self.settings.tolerance and parcel.calm >= still and self._everybody(now, parcel):
+            self._stop(f"the model has stood still for {int(parcel.calm)} visits of token {m}")
+
+    def _next(self, message: Token, giver: str) -> str:
+        """The walk: the way laid out for this token, else any neighbour that is up; "" if none is.
+
+        Where the way is broken, two agents on either side of the gap would send a token to and fro for ever: so it does
+        not go straight back where there is another way, and while somebody is gone it strays from its way at times. If
+        only a link is down nobody is gone, but a few agents may pass the token round among themselves: once it has not
+        met somebody for long, it goes to whom it has not met for longest.
+        """
+        up = [name for name in self.neighbours if name not in self.down_s]
+        ways = [name for name in up if name != giver] or up
+        met, agents = message.payload.met, self.settings.agents
+        if ways and met.max() - met[message.payload.buried == 0].min(initial=met.max()) > MISSED_LAPS * len(agents):
+            return min(ways, key=lambda name: float(met[agents.index(name)]))
+        laid = self.settings.next[message.token].get(self.me, "") if self.settings.next else ""
+        draw = self._draw(message.token, message.hop * 64 + message.epoch.number, HOP)
+        stray = STRAY if message.payload.buried.any() else 0.0
+        if laid in ways and draw >= stray:
+            return laid
+        return ways[int(draw / (stray if laid in ways else 1.0) * len(ways))] if ways else ""
+
+    # --- custody ----------------------------------------------------------------------------------------------------
+
+    def _handed(self, now: float, number: int, to: str, message: Token, answer: Answer | None) -> None:
+        errand = self.errands[message.token]
+        if errand.asked != number:
+            return  # of a token that has been here again since
+        errand.asked = None
+        custody: Custody = self.rows[f"custody/{message.token}"]
+        if isinstance(answer, Accepted):
+            errand.taken = True
+            self.seen_s[message.token] = now
+            if custody.giver not in (self.me, ""):
+                self._ask(custody.giver, Passed(message.token, *custody.given, self.me))
+        elif isinstance(answer, Refused) and answer.reason.startswith(ENDED):
+            self._stop(answer.reason.removeprefix(ENDED))
+        else:
+            if isinstance(answer, Refused):
+                self.saying.append(
+                    Report("refused", message.token, message.epoch, message.hop, f"{to}: {answer.reason}")
+                )
+            errand.wait_s = min(max(2 * errand.wait_s, self.settings.retry_s), self.settings.retry_max_s)
+            errand.again_s = now + errand.wait_s * (0.5 + self._draw(message.token, number, RETRY))
+
+    def _hand_over(self, now: float, m: int) -> None:
+        """Send what is here; or, when whom it was sent to is gone, issue it again."""
+        custody, errand = self.rows.get(f"custody/{m}"), self.errands[m]
+        if custody is None or errand.passed:
+            return
+        if not custody.to:
+            if to := self._next(custody.message, custody.giver):
+                self._persist({f"custody/{m}": custody._replace(to=to, tried=True)})
+                self._hand_over(now, m)
+            return
+        away_s = now - self.down_s.get(custody.to, now)
+        if away_s >= self.settings.patience_s:
+            if self.visits.exact:
+                self._issue_again(now, m, custody)
+            return
+        if not errand.taken and errand.asked is None and custody.to not in self.down_s and now >= errand.again_s:
+            errand.asked = self._ask(custody.to, custody.message)
+
+    def _issue_again(self, now: float, m: int, custody: Custody) -> None:
+        sight: Sight = self.rows[f"sight/{m}"]
+        epoch = Epoch(max(sight.epoch.number, custody.message.epoch.number) + 1, self.me)
+        gone = self._gone(now, m, custody.message.payload, custody.to)
+        parcel = self.visits.recount(custody.message.payload, epoch.number, self._rank, gone)
+        message = Token(m, epoch, custody.message.hop, self.me, parcel)
+        to = self._next(message, "")
+        fresh = Custody(message, to, "", Sight(epoch, message.hop), bool(to))
+        # said first: a crash in between must not leave an epoch of which the record does not know how it began
+        self.saying.append(Report("reissue", m, epoch, message.hop, ", ".join(self._names(gone))))
+        self._persist({f"custody/{m}": fresh, f"sight/{m}": Sight(epoch, message.hop)})
+        self.errands[m], self.seen_s[m] = Errand(again_s=now), now
+        self._hand_over(now, m)
+
+    # --- the back-stop ----------------------------------------------------------------------------------------------
+
+    def _silent(self, now: float, m: int) -> None:
+        """Long unseen: ask around, and when that brings nothing, issue the last copy again."""
+        custody = self.rows.get(f"custody/{m}")
+        wait_s = self.settings.silence_s * (1 + self._draw(m, self._index, SILENCE))
+        if not self.visits.exact or custody is None or now - self.seen_s[m] < wait_s:
+            return
+        if now - self.seen_s[m] < wait_s + self.settings.patience_s:
+            if not any(isinstance(question, Seek) and question.token == m for _, question in self.asked.values()):
+                for name in self.neighbours:
+                    if name not in self.down_s:
+                        self._ask(name, Seek(m, self.me))
+            return
+        self._issue_again(now, m, custody)
+
+    def _sought(self, now: float, question: Seek, answer: Answer | None) -> None:
+        mine = self.rows.get(f"sight/{question.token}")
+        if isinstance(answer, Found) and (mine is None or (answer.epoch, answer.hop) > mine):
+            self.seen_s[question.token] = now  # it is about
+
+    # --- the end ----------------------------------------------------------------------------------------------------
+
+    def _stop(self, reason: str) -> None:
+        if not self.stopped:
+            self._persist({"stopped": reason})
+            self.saying.append(Report("stopped", words=reason))
+            self._flood()
+
+    def _flood(self) -> None:
+        for name in self.neighbours:
+            if name not in self.down_s:
+                self._ask(name, Stop(self.stopped, self.me))
+
+    # --- small things -----------------------------------------------------------------------------------------------
+
+    @property
+    def _index(self) -> int:
+        return self.settings.agents.index(self.me)
+
+    def _everybody(self, now: float, parcel: Any) -> bool:
+        """Whether all agents were met, and all are in the model but for those that are known to be gone since.
+
+        Who has never been met is waited for, but not for ever: it may have died before.
+        """
+        waits = self.visits.exact and now - self.begun_s < self.settings.silence_s
+        if parcel.recounting or (waits and not parcel.met.all()):
+            return False
+        return bool(parcel.members + parcel.buried.sum() >= len(self.settings.agents))
+
+    @property
+    def _rank(self) -> int:
+        """In the order in which epochs compare their authors."""
+        return sorted(self.settings.agents).index(self.me)
+
+    def _gone(self, now: float, m: int, parcel: Any, lost: str = "") -> Any:
+        """1 for each neighbour that has been down for longer than is waited, and that the token has not met for laps.
+
+        A link may be down between two that are well; then the token meets it elsewhere, and it is not gone. `lost` is
+        who had the token when it was lost: it is counted anew in any case, so there is nothing to wait for.
+        """
+        gone = np.zeros(len(self.settings.agents))
+        for name, since_s in self.down_s.items():
+            if now - since_s >= self.settings.patience_s:
+                place, latest = self.settings.agents.index(name), float(parcel.met.max())
+                watched = self.watch[m, name] = min(self.watch.get((m, name), latest), latest)
+                unmet = latest - max(watched, float(parcel.met[place]))
+                if name == lost or unmet >= UNMET_LAPS * (1.0 + float(parcel.members)):
+                    gone[place] = 1.0 - parcel.buried[place]
+        return gone
+
+    def _names(self, flags: Any) -> Iterable[str]:
+        return (name for name, flag in zip(self.settings.agents, flags, strict=True) if flag)
+
+    def _draw(self, m: int, hop: int, stream: int) -> float:
+        as_bits: Callable[[int], Any] = np.uint64
+        seed = self.settings.seed * 8191 + self._index
+        return float(chance.draw(np, as_bits(seed % 2**64), as_bits(m), as_bits(hop), stream))
+
+    def _persist(self, rows: dict[str, Any], visit: Visit | None = None) -> None:
+        self.rows.update(rows)
+        self.saying.append(Persist(rows, visit))
+
+    def _ask(self, to: str, question: Question) -> int:
+        self.number += 1
+        self.asked[self.number] = (to, question)
+        self.saying.append(Ask(self.number, to, question))
+        return self.number
+
+    def _said(self, now: float) -> list[Effect]:
+        """What follows from the state as it is now, and then all that was said."""
+        if not self.stopped:
+            for m in range(self.settings.tokens):
+                self._hand_over(now, m)
+                self._silent(now, m)
+            self.saying.append(Wake(self._wake_s(now)))
+        said, self.saying = self.saying, []
+        return said
+
+    def _wake_s(self, now: float) -> float:
+        """When something may have to be done without anybody saying so."""
+        times = [now + self.settings.silence_s]
+        times += [since_s + self.settings.patience_s for since_s in self.down_s.values()]
+        for m, errand in self.errands.items():
+            if f"custody/{m}" in self.rows and not errand.taken and errand.asked is None:
+                times.append(errand.again_s)
+            times.append(self.seen_s[m] + self.settings.silence_s)
+        return min((time_s for time_s in times if time_s > now), default=now + self.settings.silence_s)

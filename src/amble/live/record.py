@@ -1,0 +1,109 @@
+"""The record of a live run: who visited what, from the agents' journals, in one file.
+
+Order is by (token, epoch, hop) for a token and by its own count of visits for an agent, never by two machines' clocks.
+The record holds digests of tokens and no numbers of theirs: no data, dual, slot or gradient leaves an agent with it.
+"""
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.errors import AmbleError
+from amble.live.journal import Event, Visited
+from amble.run import write_whole
+
+FORMAT = 1
+FILE = "record.npz"
+
+
+class Record(NamedTuple):
+    """What agents wrote down; those whose folders were not at hand are missing in the mappings."""
+
+    run: str  # the digest of its settings
+    agents: tuple[str, ...]  # all of the run, in its order
+    tokens: int
+    visits: Mapping[str, tuple[Visited, ...]]  # of each agent, in the order of its own visits
+    events: Mapping[str, tuple[Event, ...]]
+    status: Mapping[str, Mapping[str, Any]]  # what each last said of itself
+
+    @property
+    def hops(self) -> int:
+        return sum(map(len, self.visits.values()))
+
+    def in_order(self) -> list[tuple[str, Visited]]:
+        """All visits, token by token, as it went."""
+        every = ((name, visit) for name, visits in self.visits.items() for visit in visits)
+        return sorted(every, key=lambda each: (each[1].token, each[1].epoch, each[1].author, each[1].hop))
+
+    def counts(self) -> dict[str, int]:
+        """How often what happened beside visits."""
+        found: dict[str, int] = {}
+        for events in self.events.values():
+            for event in events:
+                found[event.kind] = found.get(event.kind, 0) + 1
+        return found
+
+
+def save(record: Record, path: Path) -> None:
+    """One .npz file: a column an array, in the order of in_order, and the rest as text; whole or not at all."""
+    lines = record.in_order()
+    columns: dict[str, Any] = {field: [getattr(visit, field) for _, visit in lines] for field in Visited._fields}
+    columns["agent"] = [name for name, _ in lines]
+    events = {name: [event._asdict() for event in events] for name, events in record.events.items()}
+    about = {
+        "format": FORMAT,
+        "run": record.run,
+        "agents": record.agents,
+        "tokens": record.tokens,
+        "events": events,
+        "status": record.status,
+    }
+    arrays = {key: np.array(column) if column else np.zeros(0) for key, column in columns.items()}
+    about["sha256"] = _sha(arrays)
+    held = io.BytesIO()
+    np.savez_compressed(held, allow_pickle=False, about=np.array(json.dumps(about)), **arrays)
+    write_whole({path: held.getvalue()})
+
+
+def load(path: Path) -> Record:
+    """The record that `save` wrote, equal to it."""
+    if not path.is_file():
+        raise AmbleError(f"there is no record {path}; amble collect writes one.")
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as held:
+            arrays = dict(held)
+        about = json.loads(str(arrays.pop("about")))
+        if about["format"] != FORMAT:
+            raise AmbleError(f"{path} is a record of format {about['format']}, and this amble reads format {FORMAT}.")
+        if about["sha256"] != _sha(arrays):
+            raise ValueError
+        visits: dict[str, list[Visited]] = {name: [] for name in about["events"]}
+        columns = [arrays[field].tolist() for field in Visited._fields]
+        for name, *line in zip(arrays["agent"].tolist(), *columns, strict=True):
+            visits[name].append(Visited(*line))
+        return Record(
+            about["run"],
+            tuple(about["agents"]),
+            about["tokens"],
+            {name: tuple(sorted(lines)) for name, lines in visits.items()},
+            {name: tuple(Event(**event) for event in events) for name, events in about["events"].items()},
+            about["status"],
+        )
+    except AmbleError:
+        raise
+    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise AmbleError(f"the record {path} is damaged or cut short; collect it again.") from error
+
+
+def _sha(arrays: Mapping[str, Any]) -> str:
+    whole = hashlib.sha256()
+    for key in sorted(arrays):
+        whole.update(f"{key} {arrays[key].dtype.str} {arrays[key].shape}".encode())
+        whole.update(np.ascontiguousarray(arrays[key]).data)
+    return whole.hexdigest()

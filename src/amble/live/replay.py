@@ -1,0 +1,195 @@
+"""Replay: every visit of a live run made again from the agents' data, and every digest compared.
+
+A visit can be made again when it is its agent's next and the parcel it was given is known. That is the parcel as it
+left its giver's hands: at the giver's own visit one hop before, or where the giver issued it again (a recount of it).
+Nothing but the record and the data decides the order, so a replay needs no clock.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.live.journal import Event, Visited
+from amble.live.message import Epoch
+from amble.live.packing import digest
+from amble.live.record import Record
+
+RECOUNT, REISSUE = "recount", "reissue"
+
+
+class Issue(NamedTuple):
+    """A parcel as it left an agent's hands."""
+
+    agent: str
+    token: int
+    hop: int
+    epoch: Epoch
+
+
+class Outcome(NamedTuple):
+    """How a replay went: each visit has two digests, of the parcel before and after."""
+
+    visits: int
+    made: int
+    equal: int
+    first: str  # that differs, if one does
+    left: tuple[str, ...]  # what could not be made again, and why
+
+    @property
+    def whole(self) -> bool:
+        return self.equal == 2 * self.visits
+
+    def __str__(self) -> str:
+        words = f"{self.equal:,} of {2 * self.visits:,} digests are equal ({self.made:,} of {self.visits:,} visits)"
+        return "; ".join([words, *([f"the first that is not: {self.first}"] if self.first else []), *self.left])
+
+
+@dataclass
+class _Agent:
+    """One agent as it is made again."""
+
+    name: str
+    index: int
+    objective: Any
+    holder: Any
+    lines: tuple[Visited, ...]
+    recounts: Mapping[tuple[int, int, int], Event]  # by (token, epoch, hop before the visit)
+    shares: dict[int, tuple[Epoch, Any]] = field(default_factory=dict)
+    done: int = 0
+
+
+class Replay:
+    """All agents of a record whose objectives are at hand."""
+
+    def __init__(
+        self, record: Record, visits: Any, objectives: Mapping[str, Any], keep: Collection[tuple[str, int]] = ()
+    ) -> None:
+        self.record, self.visits = record, visits
+        self.keep, self.kept = keep, dict[tuple[str, int], Any]()  # estimates of some visits, by agent and number
+        self.parcels: dict[Issue, Any] = {}
+        self.places: dict[tuple[str, int, int], list[Issue]] = {}  # all there will be, by (agent, token, hop)
+        self.again: dict[Issue, tuple[Issue, Event]] = {}  # what an issue was issued again as
+        self.agents = {}
+        for index, name in enumerate(record.agents):
+            if name in objectives and name in record.visits:
+                events = record.events[name]
+                recounts = {(e.token, e.epoch or 0, e.hop): e for e in events if e.kind == RECOUNT}
+                holder = visits.holder(objectives[name])
+                lines = record.visits[name]
+                self.agents[name] = _Agent(name, index, objectives[name], holder, lines, recounts)
+        self._lay_out()
+        self.equal, self.first = 0, ""
+
+    def _lay_out(self) -> None:
+        """Where parcels will come from: starts, visits, and issues again, each of the newest before it."""
+        names = self.record.agents
+        for agent in self.agents.values():
+            for line in agent.lines:
+                self._place(Issue(agent.name, line.token, line.hop, Epoch(line.epoch, line.author)))
+            issued = {(e.token, e.epoch): e for e in self.record.events[agent.name] if e.kind == REISSUE}
+            for event in sorted(issued.values(), key=lambda each: each.epoch or 0):
+                issue = Issue(agent.name, event.token, event.hop, Epoch(event.epoch or 0, agent.name))
+                before = [each for each in self.places.get(issue[:3], []) if each.epoch < issue.epoch]
+                if before:
+                    self.again[max(before, key=lambda each: each.epoch)] = (issue, event)
+                self._place(issue)
+        for m in range(self.record.tokens):
+            start = Issue(names[m % len(names)], m, 0, Epoch(0, names[m % len(names)]))
+            self._place(start)
+            self.parcels[start] = self.visits.parcel(m)
+
+    def _place(self, issue: Issue) -> None:
+        self.places.setdefault(issue[:3], []).append(issue)
+
+    def run(self, halt: Callable[[], bool] = lambda: False) -> Outcome:
+        """Until all is made again, nothing more can be, or `halt` says so."""
+        moving = True
+        while moving and not halt():
+            moving = False
+            for agent in self.agents.values():
+                while agent.done < len(agent.lines) and (source := self._source(agent)) is not None:
+                    self._make(agent, agent.lines[agent.done], source)
+                    moving = True
+        made = sum(agent.done for agent in self.agents.values())
+        return Outcome(self.record.hops, made, self.equal, self.first, tuple(self._left(halt())))
+
+    def _source(self, agent: _Agent) -> Issue | None:
+        """The parcel of the agent's next visit, if it is known by now.
+
+        At a recount the epoch it came in is not recorded; then it is the one whose digest is that of the record.
+        """
+        line = agent.lines[agent.done]
+        if line.number != agent.done + 1:
+            return None
+        offered = self._offered(agent, line)
+        known = [issue for issue in offered if issue in self.parcels]
+        if len(offered) > 1:
+            known = [issue for issue in known if digest(self.parcels[issue]) == line.before] or (
+                known if len(known) == len(offered) else []
+            )
+        return known[-1] if known else None
+
+    def _offered(self, agent: _Agent, line: Visited) -> list[Issue]:
+        epoch = Epoch(line.epoch, line.author)
+        offered = self.places.get((line.giver, line.token, line.hop - 1), [])
+        if self._recount(agent, line) is None:
+            return [issue for issue in offered if issue.epoch == epoch]
+        return [issue for issue in offered if issue.epoch < epoch]
+
+    def _recount(self, agent: _Agent, line: Visited) -> Event | None:
+        mine = line.author == agent.name
+        return agent.recounts.get((line.token, line.epoch, line.hop - 1)) if mine else None
+
+    def _make(self, agent: _Agent, line: Visited, source: Issue) -> None:
+        """What protocol.Core does at a visit."""
+        parcel, epoch = self.parcels[source], Epoch(line.epoch, line.author)
+        self._compare(agent, line, "before", digest(parcel))
+        if (event := self._recount(agent, line)) is not None:
+            parcel = self._counted_anew(parcel, event)
+        given_in, share = agent.shares.get(line.token, (None, self.visits.share()))
+        agent.holder, share, parcel = self.visits.visit(
+            agent.objective, agent.holder, share, parcel, agent.index, line.hop, given_in != epoch
+        )
+        agent.shares[line.token] = (epoch, share)
+        if (agent.name, line.number) in self.keep:
+            self.kept[agent.name, line.number] = agent.holder.z
+        agent.done += 1
+        self._compare(agent, line, "after", digest(parcel))
+        issue = Issue(agent.name, line.token, line.hop, epoch)
+        self.parcels[issue] = parcel
+        while issue in self.again:
+            issue, event = self.again[issue]
+            self.parcels[issue] = parcel = self._counted_anew(parcel, event)
+        if len(self.places[source[:3]]) == 1 and source not in self.again:
+            del self.parcels[source]  # nobody else can ask for it: memory stays bounded
+
+    def _counted_anew(self, parcel: Any, event: Event) -> Any:
+        buried = {name for name in event.words.split(", ") if name}
+        flags = np.array([float(name in buried) for name in self.record.agents])
+        rank = sorted(self.record.agents).index(str(event.author))
+        return self.visits.recount(parcel, event.epoch, rank, flags)
+
+    def _compare(self, agent: _Agent, line: Visited, side: str, found: str) -> None:
+        if found == getattr(line, side):
+            self.equal += 1
+        elif not self.first:
+            self.first = (
+                f"{agent.name}, its visit {line.number}: token {line.token} {side} hop {line.hop} of epoch "
+                f"{line.epoch}:{line.author} is {found}, and {getattr(line, side)} was recorded"
+            )
+
+    def _left(self, halted: bool) -> list[str]:
+        words = ["the replay was stopped before its end"] if halted else []
+        words += [f"the data of {name} are not at hand" for name in self.record.agents if name not in self.agents]
+        for agent in self.agents.values():
+            if not halted and agent.done < len(agent.lines):
+                line = agent.lines[agent.done]
+                lacking = f"{line.giver}'s token {line.token} of hop {line.hop - 1}, epoch {line.epoch}:{line.author}"
+                if line.number != agent.done + 1:
+                    lacking = f"its own visit {agent.done + 1}"
+                words.append(
+                    f"{len(agent.lines) - agent.done:,} visits of {agent.name} cannot be made without {lacking}"
+                )
+        return words

@@ -1,0 +1,71 @@
+"""What all agents know of a run before they speak: its settings, its agents, and the shape of its messages."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from amble.arrays import Tree
+from amble.errors import AmbleError
+from amble.live.packing import CHECKSUM, LENGTH, Packing
+
+MAGIC, VERSION = b"amble", 1
+FINGERPRINT_BYTES = 16
+PREFIX_SIZE = len(MAGIC) + 1 + FINGERPRINT_BYTES
+NAME_MAX, TEXT_MAX = 64, 500  # characters
+HEADER_MAX = 4 * (TEXT_MAX + 2 * NAME_MAX) + 64  # bytes: a character takes at most four
+
+
+def run_digest(settings: Mapping[str, Any]) -> str:
+    """A run's settings in 32 hex digits, the same wherever they are the same."""
+    try:
+        text = json.dumps(dict(settings), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise AmbleError(f"the run's settings must be plain text, numbers and lists of them, and {error}.") from error
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What both ends of a link know of the run."""
+
+    digest: str  # of its settings: run_digest
+    agents: tuple[str, ...]
+    tokens: int
+    template: Tree  # a parcel: visits.make(...).parcel(0)
+
+    def __post_init__(self) -> None:
+        if len(self.digest) < 16 or set(self.digest) - set("0123456789abcdef"):
+            raise AmbleError(f"a run's digest has 16 hex digits or more, and this is {self.digest!r}; see run_digest.")
+        for name in self.agents:
+            if not 0 < len(name) <= NAME_MAX or not name.isprintable():
+                raise AmbleError(f"an agent's name has 1 to {NAME_MAX} printable characters, and this is {name!r}.")
+        if len(self.names) != len(self.agents) or not self.agents:
+            raise AmbleError(f"a run has one agent or more, each with a name of its own, and these are {self.agents}.")
+        if self.tokens < 1:
+            raise AmbleError(f"a run has one token or more, and this one has {self.tokens}.")
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return frozenset(self.agents)
+
+    @cached_property
+    def parcel(self) -> Packing:
+        return Packing(self.template)
+
+    @cached_property
+    def bytes_max(self) -> int:
+        """No message of this run is longer: what is need not even be fetched from the network's buffers."""
+        return PREFIX_SIZE + LENGTH.size + HEADER_MAX + self.parcel.size + CHECKSUM.size
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """Of all of the above, so that ends with another layout of the same settings do not misread each other."""
+        whole = json.dumps([self.digest, self.agents, self.tokens, self.parcel.layout])
+        return hashlib.sha256(whole.encode()).digest()[:FINGERPRINT_BYTES]
+
+    @cached_property
+    def prefix(self) -> bytes:
+        return MAGIC + bytes([VERSION]) + self.fingerprint

@@ -1,0 +1,31 @@
+"""The smallest gift method, for the fault simulator: an account that is off by one gift shows at once."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+
+class Tally(NamedTuple):
+    x: Any  # visits so far
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Everybody gives a number, and the model is the mean of the last ones.
+
+    The number is another one at each of the first `settle` visits, so that an older gift cannot be taken for a newer
+    one; then it stays, so that the model can be compared to rounding.
+    """
+
+    tokens: int = 1
+    settle: int = 10
+    weigh: str = "scalar"
+    label: ClassVar[str] = "Mean"
+
+    def agent(self, f: Any, start: Any) -> Tally:  # noqa: ARG002
+        return Tally(start)
+
+    def gift(self, f: float, agent: Tally, z: Any) -> tuple[Tally, Any, Any]:  # noqa: ARG002
+        again, weight = agent.x + 1.0, 1.0 if self.weigh == "scalar" else 0.0
+        return Tally(again), np.array([f + 1 / min(float(again[0]), self.settle)]), np.asarray(weight)

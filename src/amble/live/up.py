@@ -1,0 +1,196 @@
+"""amble up: real agents on this machine, from the data to the model and a record that was checked."""
+
+import json
+import shutil
+import time
+import warnings
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from amble.data.datasets import Dataset
+from amble.errors import AmbleError, unknown
+from amble.experiment import NETWORKS, Experiment
+from amble.live import cluster, collect, export, glance, record, replay, trained, visits
+from amble.live.agent_config import FILE, AgentConfig
+from amble.live.cluster import Cluster
+from amble.live.config import TAKEN, Config
+from amble.live.parts import make_method
+from amble.live.view import View
+from amble.network import Network
+from amble.problem import Problem, split
+from amble.run import write_whole
+
+MADE = "up.json"  # marks a folder of ours
+RUN = "run"  # .json and .npz, for amble report
+LOOK_S = 0.25
+PATIENCE_S, START_S = 4.0, 0.25  # all agents start at once: the more there are, the later is the last
+OPTIMUM_MAX = 2000  # unknowns, beyond which finding the optimum may take longer than the run
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All that is needed before the first agent starts, checked."""
+
+    folder: Path
+    problem: Problem
+    network: Network
+    config: Config
+    rows: list[tuple[Any, Any]]
+    target: str | None  # the name of the column that is predicted
+
+    def optimum(self, without: Collection[str] = ()) -> Any:
+        """The centralised optimum's numbers, or None where there is none or it takes too long to find."""
+        problem = self.problem
+        if problem.dimension > OPTIMUM_MAX and problem.task != "regression":
+            return None
+        if without:
+            left = [problem.objective(i) for i, name in enumerate(self.config.agents) if name not in without]
+            problem = Problem.from_objectives(left, problem.dimension)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            w = problem.known_optimum().w
+        return w if np.isfinite(w).all() else None
+
+
+def prepare(settings: Experiment, stop: dict[str, Any], folder: Path, again: bool) -> Plan:
+    """Everything is checked; nothing is written."""
+    if settings.agents < 2:
+        raise AmbleError(f"agents = {settings.agents} was given; a live run needs at least two.")
+    if settings.network not in NETWORKS:
+        raise unknown("network", settings.network, NETWORKS)
+    method = make_method(settings.methods[0])
+    check_folder(folder, again)
+    network = settings.build_network()
+    data = hold_out(settings.read_data(), settings.test, settings.seed)
+    keys = ("agents", "how", "alpha", "seed", "test", "ridge", "intercept", "scale")
+    problem = split(data, **{key: getattr(settings, key) for key in keys})
+    timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents)}
+    config = cluster.configure(problem, method, network, stop, settings.seed, timing)
+    return Plan(folder, problem, network, config, cluster.rows_of(problem, data.X, data.y), data.target)
+
+
+def hold_out(data: Dataset, test: float, seed: int) -> Dataset:
+    """The data set with its test rows apart: those that problem.split holds out, for agents need the other rows."""
+    if data.X_test is not None or not 0 < test < 1:
+        return data
+    order = np.random.default_rng([seed, 0]).permutation(len(data.y))
+    out = order[: max(1, round(test * len(data.y)))]
+    kept = np.sort(order[len(out) :])
+    return replace(data, X=data.X[kept], y=data.y[kept], X_test=data.X[out], y_test=data.y[out])
+
+
+def check_folder(folder: Path, again: bool) -> None:
+    """A new or empty one; or one that amble up made and nobody has put anything else into, or uses now."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not folder.is_dir() or not (folder / MADE).is_file():
+        raise AmbleError(f"{folder} is there and not empty, and amble up did not make it; give another with --out.")
+    if not again:
+        raise AmbleError(f"{folder} holds an earlier run; give another with --out, or --again to replace it.")
+    ours = {
+        MADE,
+        TAKEN,
+        f"{RUN}.json",
+        f"{RUN}.npz",
+        trained.FILE,
+        record.FILE,
+        *(path.parent.name for path in folder.glob(f"*/{FILE}")),
+    }
+    strange = sorted(path.name for path in folder.iterdir() if path.name not in ours)
+    if strange:
+        raise AmbleError(f"{folder} holds {strange[0]}, which amble up did not make; move it, then give --again.")
+    collect.collect(collect.agent_folders([folder]))  # an agent that still runs holds its journal
+
+
+def start(plan: Plan) -> Cluster:
+    """The bundle and each agent's rows are written, in place of an earlier run's; no agent is started yet."""
+    if (plan.folder / MADE).is_file():
+        shutil.rmtree(plan.folder)
+    about = {"format": 1, "problem": plan.problem.name, "method": plan.config.method.label}
+    agents = Cluster.make(plan.folder, plan.config, plan.rows)
+    write_whole({plan.folder / MADE: (json.dumps(about) + "\n").encode()})
+    return agents
+
+
+def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> dict[str, str]:
+    """Start all agents and show them until they have ended, or `halt` says so; those that failed, and their words."""
+    w = plan.optimum() if plan.problem.task == "regression" else None
+    lost: dict[str, str] = {}
+
+    def measure(model: Any) -> dict[str, float]:
+        found = {metric_name(plan.problem): plan.problem.metric(model)} if plan.problem.heldout else {}
+        return found | ({} if w is None else {"distance to the optimum": distance(model, w)})
+
+    with View(title, measure) as view:
+        agents.start_all()
+        while agents.running() and not halt():
+            time.sleep(LOOK_S)
+            statuses = {name: agents.status(name) for name in plan.config.agents}
+            running = agents.running()
+            for name, words in agents.failed().items():
+                if name not in lost:
+                    lost[name] = words
+                    view.note(f"{name} has failed ({words})")
+            if lost and not hasattr(plan.config.method, "gift"):
+                view.note(f"{plan.config.method.label} cannot go on without it; all others are stopped.")
+                break
+            states = {name: _state(name in running, name in lost, statuses[name]) for name in plan.config.agents}
+            best = glance.newest(statuses)
+            view.show(statuses, states, None if best is None else agents.model(best))
+    if not halt():
+        lost |= agents.failed()  # the last ones may have gone since
+    agents.end()
+    return lost
+
+
+def _state(running: bool, failed: bool, status: glance.Status) -> str:
+    if failed:
+        return "failed"
+    return ("up" if status else "starting") if running else "ended"
+
+
+def finish(plan: Plan, agents: Cluster) -> trained.Trained | None:
+    """The newest model and the record are kept; None where no agent has got so far."""
+    names = plan.config.agents
+    record.save(collect.collect({name: plan.folder / name for name in names}), plan.folder / record.FILE)
+    best = glance.newest({name: agents.status(name) for name in names})
+    w = None if best is None else agents.model(best)
+    if w is None:
+        return None
+    model = trained.Trained(replace(plan.config.model, target=plan.target), w)
+    model.save(plan.folder / trained.FILE)
+    return model
+
+
+def again(
+    folders: dict[str, Path], halt: Callable[[], bool] = lambda: False, plan: Plan | None = None
+) -> replay.Outcome:
+    """Every visit made again from the data in the agents' folders; with a plan, its curves are kept for a report."""
+    configs = collect.read_configs(folders)
+    held = {name: config for name, config in configs.items() if config.data and (folders[name] / config.data).is_file()}
+    objectives = {name: config.objective(*config.read_data(folders[name])) for name, config in held.items()}
+    gathered, rules = collect.collect(folders), make_visits(next(iter(configs.values())))
+    replayed = replay.Replay(gathered, rules, objectives, export.recorded(gathered) if plan else ())
+    outcome = replayed.run(halt)
+    if plan is not None and outcome.whole and gathered.hops and plan.optimum() is not None:
+        method, seed = plan.config.method, plan.config.walk.seed
+        run = export.as_run(plan.problem, plan.network, method, seed, gathered, rules, replayed.kept)
+        run.save(plan.folder / RUN)
+    return outcome
+
+
+def make_visits(config: AgentConfig) -> Any:
+    """As the agents make them."""
+    return visits.make(config.method, config.dimension, len(config.agents), config.stop.tolerance or 0.0)
+
+
+def distance(w: Any, best: Any) -> float:
+    return float(np.linalg.norm(w - best) / (np.linalg.norm(best) or 1.0))
+
+
+def metric_name(problem: Problem) -> str:
+    return "NMSE" if problem.task == "regression" else "accuracy"

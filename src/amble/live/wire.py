@@ -1,0 +1,182 @@
+"""Messages as bytes, and back. Nothing that comes in is trusted: a message is taken whole and right, or refused.
+
+A message is a frame (packing.py): its prefix says amble, the version of this format, and a fingerprint of the run; its
+header is one of the small types below; the numbers are a token's payload. The lengths of all parts follow from what
+this end knows of the run, and are checked before anything is read into memory.
+"""
+
+from typing import Annotated, Any
+
+from amble.errors import need
+from amble.live.message import (
+    Accepted,
+    Answer,
+    Epoch,
+    Found,
+    Leaving,
+    Passed,
+    Question,
+    Refused,
+    Seek,
+    Stop,
+    Token,
+)
+from amble.live.packing import Refusal as Refusal  # these are offered from here as well
+from amble.live.packing import frame, unframe
+from amble.live.shape import MAGIC, NAME_MAX, PREFIX_SIZE, TEXT_MAX, VERSION
+from amble.live.shape import Shape as Shape
+from amble.live.shape import run_digest as run_digest
+
+need("msgspec", "live")
+import msgspec  # noqa: E402 - so that one who lacks it is told what to install
+
+COUNT_MAX = 2**53  # float64 counts by one up to here
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_MAX)]
+Text = Annotated[str, msgspec.Meta(max_length=TEXT_MAX)]
+
+
+class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    pass
+
+
+class _Token(_Header, tag="token"):
+    token: Count
+    epoch: Count
+    author: Name
+    hop: Count
+    sender: Name
+
+
+class _Passed(_Header, tag="passed"):
+    token: Count
+    epoch: Count
+    author: Name
+    hop: Count
+    sender: Name
+
+
+class _Seek(_Header, tag="seek"):
+    token: Count
+    sender: Name
+
+
+class _Stop(_Header, tag="stop"):
+    reason: Text
+    sender: Name
+
+
+class _Leaving(_Header, tag="leaving"):
+    sender: Name
+
+
+class _Accepted(_Header, tag="accepted"):
+    pass
+
+
+class _Refused(_Header, tag="refused"):
+    reason: Text
+
+
+class _Found(_Header, tag="found"):
+    token: Count
+    epoch: Count
+    author: Name
+    hop: Count
+
+
+_encoder = msgspec.msgpack.Encoder()
+_questions = msgspec.msgpack.Decoder(_Token | _Passed | _Seek | _Stop | _Leaving)
+_answers = msgspec.msgpack.Decoder(_Accepted | _Refused | _Found)
+
+
+def encode(shape: Shape, message: Question | Answer) -> bytes:
+    """The bytes of a message of this agent's own."""
+    numbers = shape.parcel.pack(message.payload) if isinstance(message, Token) else ()
+    return frame(shape.prefix, _encoder.encode(_header(message)), numbers)
+
+
+def _header(message: Question | Answer) -> _Header:
+    match message:
+        case Token(token, epoch, hop, sender):
+            return _Token(token, *epoch, hop, sender)
+        case Passed(token, epoch, hop, sender):
+            return _Passed(token, *epoch, hop, sender)
+        case Seek(token, sender):
+            return _Seek(token, sender)
+        case Stop(reason, sender):
+            return _Stop(_clean(reason), sender)
+        case Leaving(sender):
+            return _Leaving(sender)
+        case Accepted():
+            return _Accepted()
+        case Refused(reason):
+            return _Refused(_clean(reason))
+        case Found(token, epoch, hop):
+            return _Found(token, *epoch, hop)
+
+
+def _clean(text: str) -> str:
+    """What can be logged on one line, and the other end will take."""
+    return "".join(letter if letter.isprintable() else " " for letter in text[:TEXT_MAX])
+
+
+def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
+    """What a neighbour asks. `sender` is the name that its certificate proves; None where there is none to compare."""
+    header, numbers = _opened(shape, data, _questions)
+    if sender is not None and header.sender != sender:
+        raise Refusal(f"it speaks in the name of {header.sender!r}, and the certificate is that of {sender!r}")
+    if isinstance(header, _Token):
+        payload = shape.parcel.unpack(numbers, finite=True)
+        ledger = getattr(getattr(payload, "token", None), "m", header.token)
+        if ledger != header.token:  # it is an index into arrays at the visit
+            raise Refusal(f"it is token {header.token}, and its payload is that of token {float(ledger):g}")
+        return Token(header.token, Epoch(header.epoch, header.author), header.hop, header.sender, payload)
+    if isinstance(header, _Passed):
+        return Passed(header.token, Epoch(header.epoch, header.author), header.hop, header.sender)
+    if isinstance(header, _Seek):
+        return Seek(header.token, header.sender)
+    return Stop(header.reason, header.sender) if isinstance(header, _Stop) else Leaving(header.sender)
+
+
+def decode_answer(shape: Shape, data: bytes) -> Answer:
+    """What a neighbour answers."""
+    header, _ = _opened(shape, data, _answers)
+    if isinstance(header, _Found):
+        return Found(header.token, Epoch(header.epoch, header.author), header.hop)
+    return Refused(header.reason) if isinstance(header, _Refused) else Accepted()
+
+
+def _opened(shape: Shape, data: bytes, decoder: Any) -> tuple[Any, memoryview]:
+    """The header, of right type and within bounds, and the bytes after it."""
+    if len(data) > shape.bytes_max:
+        raise Refusal(f"it has {len(data)} bytes, and the longest message of this run has {shape.bytes_max}")
+    if not data.startswith(shape.prefix):
+        raise Refusal(_foreign(shape, data))
+    header_bytes, numbers = unframe(data, PREFIX_SIZE)
+    try:
+        header = decoder.decode(header_bytes)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # also of a wrong type, or out of bounds
+        raise Refusal(_clean(f"its header is wrong: {error}")) from error
+    if len(numbers) and not isinstance(header, _Token):
+        raise Refusal(f"it has {len(numbers)} bytes too many")
+    if getattr(header, "token", 0) >= shape.tokens:
+        raise Refusal(f"it is about token {header.token}, and this run has tokens 0 to {shape.tokens - 1}")
+    for name in (getattr(header, "sender", None), getattr(header, "author", None)):
+        if name is not None and name not in shape.names:
+            raise Refusal(f"there is no agent named {name!r} in this run")
+    if not getattr(header, "reason", "").isprintable():
+        raise Refusal("its reason holds characters that cannot be printed")
+    return header, numbers
+
+
+def _foreign(shape: Shape, data: bytes) -> str:
+    if not data.startswith(MAGIC):
+        return "it is no message of amble's"
+    if len(data) < PREFIX_SIZE:
+        return f"it has {len(data)} bytes, which is too short"
+    version, fingerprint = data[len(MAGIC)], data[len(MAGIC) + 1 : PREFIX_SIZE]
+    if version != VERSION:
+        return f"it has version {version} of the format, and this amble reads version {VERSION}"
+    return f"it is of another run: its fingerprint is {fingerprint.hex()}, and ours is {shape.fingerprint.hex()}"

@@ -1,0 +1,328 @@
+"""A simulated network, with disks and clocks, one seed reproducing all that happens. Only the agents are real.
+
+The world delivers what agents say to each other, late or twice or not at all, keeps their disks while they are down,
+and starts them again from these. After so many faults (faults.py) it heals, and the run has to come right. What must
+hold is checked by checkers.py, which knows nothing of how the protocol works.
+"""
+
+import heapq
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from amble.live import visits
+from amble.live.checkers import Checker
+from amble.live.faults import Faults, Trouble
+from amble.live.message import Answer, Question
+from amble.live.protocol import Ask, Core, Persist, Reply, Settings, Wake
+from amble.live.tally import Mean
+
+LOOK_S = 1.0  # between two looks whether all has come right
+TOLERANCE = 1e-12
+
+Link = tuple[str, str]  # in the order of their names
+
+
+@dataclass
+class Node:
+    """One agent in the world: its core while it runs, and its disk always."""
+
+    name: str
+    value: float
+    disk: dict[str, Any] = field(default_factory=dict)
+    core: Core | None = None
+    life: int = 0  # how often it was started: what was meant for an earlier life is lost
+    frozen: bool = False
+    dead: bool = False
+    leapt_s: float = 0.0
+    slow_s: float = 0.0
+    wake: int = 0  # the last thing it asked of its clock: only that counts
+    held: list[Callable[[], None]] = field(default_factory=list)  # what happens once it thaws
+
+
+class World:
+    """`make_core`, `make_visits` and `reorder` (of effects) are where a test plants a bug."""
+
+    def __init__(
+        self,
+        seed: int,
+        faults: Faults | None = None,
+        make_core: Callable[..., Core] = Core,
+        make_visits: Callable[..., Any] = visits.GiftVisits,
+        reorder: Callable[[list[Any]], list[Any]] = list,
+        story: Callable[[str], None] | None = None,
+    ) -> None:
+        self.chance = chance = random.Random(seed)
+        self.make_core, self.reorder, self.story = make_core, reorder, story
+        count, tokens = chance.randint(4, 7), chance.randint(1, 3)
+        names = tuple(f"a{k}" for k in range(count))
+        ring = list(zip(names, names[1:] + names[:1], strict=True))
+        self.links: list[Link] = [
+            pair for pair in itertools.combinations(names, 2)
+            if pair in ring or pair[::-1] in ring or chance.random() < 0.4
+        ]  # fmt: skip
+        self.near = {name: tuple(_other(link, name) for link in self.links if name in link) for name in names}
+        stop = chance.choice(({}, {}, {}, {"hops_max": tokens * chance.randint(50, 500)}, {"tolerance": TOLERANCE}))
+        self.settings = Settings(names, tokens, seed, (dict(ring),) * tokens, 1.0, silence_s=12.0, **stop)
+        method = Mean(tokens, chance.randint(1, 20), chance.choice(("scalar", "agents")))
+        self.visits = make_visits(method, 1, count, self.settings.tolerance)
+        self.nodes = {name: Node(name, float(chance.randint(1, 9))) for name in names}
+        self.cuts, self.lost = set[Link](), set[Link]()  # those that are cut now, and those that stay so
+        self.now, self.serial, self.events = 0.0, itertools.count(1), list[tuple[float, int, Callable[[], None]]]()
+        self.waiting: dict[int, tuple[str, Callable[[Answer | None], None]]] = {}
+        self.healed_s: float | None = None
+        self.trouble = Trouble(self, faults or Faults(), chance)
+        self.checker = Checker(self)
+
+    # --- running ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> Counter[str]:
+        """Faults, then healing; raises checkers.Broken where something does not hold. Returns the faults by kind."""
+        for name in self.nodes:
+            self.at(self.trouble.start_s(), partial(self.begin, name))
+        self.at(self.trouble.faults.moment_s, self.trouble.moment)
+        while self.trouble.on:
+            self.step()
+        self.heal()
+        self._come_right()
+        return self.trouble.done
+
+    def _come_right(self) -> None:
+        """In bounded time; and then it stays so."""
+        faults = self.trouble.faults
+        end_s = self.now + faults.healed_s
+        self.until(self.now + faults.quiet_s)
+        while self.checker.wrong():
+            if self.now >= end_s:
+                self.checker.at_the_end()
+            self.until(self.now + LOOK_S)
+        self.checker.steady_from_s = self.now
+        self.until(self.now + faults.steady_s)
+        self.checker.at_the_end()
+
+    def until(self, time_s: float) -> None:
+        while self.events and self.events[0][0] <= time_s:
+            self.step()
+        self.now = time_s
+
+    def at(self, in_s: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self.events, (self.now + in_s, next(self.serial), action))
+
+    def step(self) -> None:
+        self.now, _, action = heapq.heappop(self.events)
+        action()
+
+    def say(self, words: str) -> None:
+        if self.story is not None:
+            self.story(f"{self.now:9.3f}  {words}")
+
+    # --- agents -----------------------------------------------------------------------------------------------------
+
+    def begin(self, name: str) -> None:
+        node = self.nodes[name]
+        if node.dead or node.core:
+            return
+        node.life += 1
+        node.leapt_s = self.chance.uniform(-1000, 1000) - self.now  # a machine that starts again starts its clock, too
+        near = self.near[name]
+        self.say(f"{name} starts, for the {node.life}. time")
+        node.core = self.make_core(name, near, self.settings, self.visits, node.value, rows=dict(node.disk))
+        self.checker.restored(node)
+        self.carry_out(node, node.core.start(self.clock(node)))
+        for other in near:
+            self.notice(name, other, self.chance.uniform(0.05, 0.4))
+            self.notice(other, name, self.chance.uniform(0.05, 0.4))
+
+    def kill(self, name: str) -> None:
+        node = self.nodes[name]
+        self.say(f"{name} {'dies' if node.dead else 'crashes'}")
+        node.core, node.frozen, node.held = None, False, []
+        for other in self.near[name]:
+            self.notice(other, name, self.chance.uniform(0.002, 0.05))
+
+    def freeze(self, name: str, noticed_s: float) -> None:
+        self.say(f"{name} freezes")
+        self.nodes[name].frozen = True
+        for other in self.near[name]:
+            self.notice(other, name, noticed_s)
+
+    def thaw(self, name: str, life: int) -> None:
+        node = self.nodes[name]
+        if node.life != life or not node.frozen:
+            return
+        self.say(f"{name} thaws")
+        node.frozen, held, node.held = False, node.held, []
+        for act in held:
+            act()
+        for other in self.near[name]:
+            self.notice(other, name, self.chance.uniform(0.05, 0.4))
+
+    def clock(self, node: Node) -> float:
+        return self.now + node.leapt_s
+
+    def tell(self, name: str, life: int, act: Callable[[Core, float], Any]) -> None:
+        """Something happens to an agent: now, when it thaws, or never."""
+        node = self.nodes[name]
+        if node.life != life or node.core is None:
+            return
+        if node.frozen:
+            node.held.append(lambda: self.tell(name, life, act))
+            return
+        self.carry_out(node, act(node.core, self.clock(node)))
+
+    def carry_out(self, node: Node, effects: list[Any]) -> None:
+        """One effect after another; a crash may come between any two, and in the middle of a write."""
+        for effect in self.reorder(effects):
+            if self.trouble.happens("between"):
+                self.trouble.crash(node.name)
+            if node.core is None:
+                return
+            kind = type(effect)
+            if kind is Wake:
+                self.wake(node, effect.at_s)
+                continue
+            self.checker.effect(node, effect)
+            if kind is Persist:
+                self.write(node, effect)
+            elif kind is Ask:
+                self.ask(node, effect)
+            elif kind is Reply:
+                self.reply(node, effect)
+
+    def write(self, node: Node, effect: Persist) -> None:
+        torn = self.trouble.happens("torn")
+        if not torn or self.chance.random() < 0.5:
+            node.disk.update(effect.rows)
+            self.checker.persisted(node, effect)
+        if torn:
+            self.trouble.crash(node.name, "crash while writing")
+
+    def wake(self, node: Node, at_s: float) -> None:
+        node.wake, life = next(self.serial), node.life
+        this = node.wake
+
+        def ring() -> None:
+            if node.wake == this:
+                self.tell(node.name, life, lambda core, now: core.tick(now))
+
+        self.at(max(0.0, at_s - self.clock(node)) + 1e-4, ring)
+
+    # --- the network ------------------------------------------------------------------------------------------------
+
+    def whole(self, one: str, other: str) -> bool:
+        return ((one, other) if one < other else (other, one)) not in self.cuts
+
+    def travel(self, kind: str, deliver: Callable[[], None]) -> None:
+        for delay_s in self.trouble.fate(kind):
+            self.at(delay_s, deliver)
+
+    def ask(self, node: Node, ask: Ask) -> None:
+        life, answered = node.life, [False]
+
+        def answer(given: Answer | None) -> None:
+            if not answered[0]:
+                answered[0] = True
+                self.tell(node.name, life, lambda core, now: core.answered(now, ask.number, given))
+
+        def deliver() -> None:
+            if self.whole(node.name, ask.to):
+                self.open(ask.to, node.name, ask.question, answer)
+
+        self.travel("question", deliver)
+        self.at(self.trouble.faults.answer_s + node.slow_s, lambda: answer(None))
+
+    def open(self, name: str, sender: str, question: Question, answer: Callable[[Answer | None], None]) -> None:
+        node = self.nodes[name]
+        if node.core is None:
+            return
+        number, life = next(self.serial), node.life
+        self.checker.question(number, question)
+        self.waiting[number] = (sender, answer)
+
+        def hear() -> None:
+            self.tell(name, life, lambda core, now: core.heard(now, number, question))
+
+        if node.slow_s:
+            self.at(node.slow_s, hear)
+        else:
+            hear()
+
+    def reply(self, node: Node, reply: Reply) -> None:
+        sender, answer = self.waiting.pop(reply.question)
+
+        def deliver() -> None:
+            if self.whole(node.name, sender):
+                answer(reply.answer)
+
+        self.travel("answer", deliver)
+
+    def notice(self, name: str, other: str, in_s: float) -> None:
+        """After a while an agent learns whether a neighbour can be reached."""
+
+        def look() -> None:
+            node = self.nodes[other]
+            self.report(name, other, node.core is not None and not node.frozen and self.whole(name, other))
+
+        self.at(in_s, look)
+
+    def report(self, name: str, other: str, up: bool) -> None:
+        self.tell(name, self.nodes[name].life, lambda core, now: core.peer(now, other, up))
+
+    def cut(self, links: list[Link], noticed_s: float) -> None:
+        self.say(f"cut: {_words(links)}")
+        self.cuts |= set(links)
+        self.seen(links, noticed_s)
+
+    def mend(self, links: list[Link], noticed_s: float) -> None:
+        self.say(f"mended: {_words(links)}")
+        self.cuts -= set(links) - self.lost
+        self.seen(links, noticed_s)
+
+    def seen(self, links: list[Link], in_s: float) -> None:
+        for one, other in links:
+            self.notice(one, other, in_s)
+            self.notice(other, one, in_s)
+
+    def connected(self, without: str = "") -> bool:
+        """Whether those who live, but for one, reach each other over links that are not lost for good."""
+        names = [name for name, node in self.nodes.items() if not node.dead and name != without]
+        reached, edge = set(names[:1]), names[:1]
+        while edge:
+            one = edge.pop()
+            for link in self.links:
+                if one in link and link not in self.lost:
+                    other = _other(link, one)
+                    if other in names and other not in reached:
+                        reached.add(other)
+                        edge.append(other)
+        return len(reached) == len(names)
+
+    def known(self, without: str) -> bool:
+        """Whether others than this one have seen every token: one that never left its first agent ends with it."""
+        disks = [node.disk for name, node in self.nodes.items() if not node.dead and name != without]
+        return all(any(f"sight/{m}" in disk for disk in disks) for m in range(self.settings.tokens))
+
+    def heal(self) -> None:
+        """Everything works from now on; only the dead stay dead, and a lost link lost."""
+        self.say("all heals")
+        self.healed_s = self.now
+        self.mend(sorted(self.cuts), 0.1)
+        for node in self.nodes.values():
+            node.slow_s = 0.0
+            if node.frozen:
+                self.thaw(node.name, node.life)
+            self.begin(node.name)
+            for other in self.near[node.name]:
+                self.notice(node.name, other, 0.5)
+
+
+def _other(link: Link, name: str) -> str:
+    return link[1] if link[0] == name else link[0]
+
+
+def _words(links: list[Link]) -> str:
+    return ", ".join("-".join(link) for link in links)

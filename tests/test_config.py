@@ -1,0 +1,542 @@
+"""A live run's settings: what is read, what is refused, what each agent gets; and amble init as a real process."""
+
+import copy
+import stat
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cryptography")
+
+import amble
+from amble import AmbleError, methods
+from amble import walk as walks
+from amble.arrays import tree_map
+from amble.live import bundle, identity, toml
+from amble.live.config import AgentConfig, Config
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 3))
+Y = X @ [1.0, 2.0, -1.0] + 0.1 * RNG.normal(size=30)
+PLAIN = {
+    "name": "plant",
+    "method": {"name": "Relay", "tokens": 2},
+    "model": {"task": "regression", "columns": 3},
+    "stop": {"tolerance": 1e-8},
+    "links": [["a", "b"], ["b", "c"], ["c", "d"], ["d", "a"], ["a", "c"]],
+    "agents": [{"name": name, "host": "10.0.0.1", "port": 7000 + k} for k, name in enumerate("abcd")],
+}
+
+
+def settings(**changed):
+    """PLAIN with some tables or values replaced; what is None is left out."""
+    given = copy.deepcopy(PLAIN) | changed
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def made(**changed):
+    return Config.make(settings(**changed))
+
+
+def refused(sentence):
+    return pytest.raises(AmbleError, match=sentence)
+
+
+def model(**changed):
+    return {"model": PLAIN["model"] | changed}
+
+
+def agents(**changed):
+    """With the second agent's table changed."""
+    tables = copy.deepcopy(PLAIN["agents"])
+    tables[1] |= changed
+    return {"agents": tables}
+
+
+# --- what cannot be used ---------------------------------------------------------------------------------------------
+
+BAD = [
+    ({"name": None}, r"the run has no name; add it: at most 64 letters"),
+    ({"name": "my plant"}, r"the run: name = 'my plant' was given; it must be at most 64 letters, digits, - and _"),
+    ({"modle": {}}, r"no setting of the run named 'modle'; did you mean 'model'"),
+    ({"method": None}, "the run has no method"),
+    ({"method": "Relay"}, "method = 'Relay' was given; it must be a table"),
+    ({"method": {}}, r"add a table \[method\] with name"),
+    ({"method": {"name": "Rely"}}, "did you mean 'Relay'"),
+    ({"method": {"name": "Relay", "token": 2}}, "no setting of Relay named 'token'; did you mean 'tokens'"),
+    ({"method": {"name": "Relay", "tokens": 65}}, "tokens = 65 was given; a live run has at most 64"),
+    ({"method": {"name": "Relay", "tokens": 0}}, "tokens=0 was given"),
+    (
+        {"method": {"name": "EXTRA"}},
+        "EXTRA was given; it goes in rounds and has no tokens to pass: choose I-BCD, .*Relay",
+    ),
+    ({"method": {"name": "FedAvg"}}, "goes in rounds"),
+    (model(task="regresion"), "no task named 'regresion'; did you mean 'regression'"),
+    (model(columns=0), r"\[model\]: columns = 0 was given; it must be the number of columns or a list of their names"),
+    (model(columns=True), "columns = True was given"),
+    (model(columns=[]), r"columns = \[\] was given"),
+    (model(columns=["u", "v", "u"]), "names the column 'u' twice"),
+    (model(columns=2_000_000, task="classification", labels=[1, 2, 3, 4, 5, 6]), "unknowns; at most 10,000,000"),
+    (model(ridge=-1), "ridge = -1 was given; it must be a number, zero or more"),
+    (model(ridge=float("inf")), "ridge = inf was given"),
+    (model(intercept=1), "intercept = 1 was given; it must be true or false"),
+    (model(rigde=1), "did you mean 'ridge'"),
+    (model(one_hot=True), "has one_hot; write columns as names instead"),
+    (model(X_mean=[1, 2]), "X_mean has 2 numbers for 3 columns; give one a column"),
+    (model(X_std=[1, 2, 3, 4]), "X_std has 4 numbers for 3 columns"),
+    (model(X_std=[1, 0, 1]), r"X_std = \[1, 0, 1\] was given; it must be a list of numbers above zero"),
+    (model(X_mean=[1, float("nan"), 1]), "X_mean = .* it must be a list of numbers, one a column"),
+    (model(y_std=0), "y_std = 0 was given"),
+    (model(labels=[0, 1]), 'has labels and task = "regression"'),
+    (model(task="classification"), r"\[model\] has no labels; name all"),
+    (model(task="classification", labels=["yes"]), "labels = 'yes' was given; name at least two, each once"),
+    (model(task="classification", labels=[1, 2, 1]), "name at least two, each once"),
+    (model(task="classification", labels=[1, "2"]), "labels = 1, '2' mixes text and numbers"),
+    (model(task="classification", labels=[0, 1], y_mean=1.0), "labels are not scaled"),
+    (model(task="classification", labels=[[0]]), "it must be a list of all labels"),
+    ({"model": {"task": "regression"}}, r"\[model\] has no columns; add it"),
+    ({"stop": {}}, r"\[stop\] is empty, and the run would never end; give tolerance, hops or seconds"),
+    ({"stop": None}, "the run has no stop"),
+    ({"stop": {"hops": 0}}, "hops = 0 was given; it must be a whole number from 1"),
+    ({"stop": {"hops": 10.5}}, "hops = 10.5 was given"),
+    ({"stop": {"tolerance": 1}}, "tolerance = 1 was given; it must be a number above zero and below 1"),
+    ({"stop": {"seconds": -1}}, "seconds = -1 was given; it must be a number above zero"),
+    ({"stop": {"second": 1}}, "did you mean 'seconds'"),
+    ({"walk": {"kind": "cycel"}}, "no walk for live runs named 'cycel'; did you mean 'cycle'"),
+    ({"walk": {"seed": -1}}, "seed = -1 was given"),
+    ({"timing": {"patience_s": 0}}, "patience_s = 0 was given; it must be a number above zero"),
+    ({"timing": {"patience": 1}}, "did you mean 'patience_s'"),
+    ({"timing": {"silence_s": 1}}, "has silence_s = 1 and patience_s = 2"),
+    ({"agents": None}, "the run has no agents; add it"),
+    ({"agents": PLAIN["agents"][:1]}, "the run has 1 agents; a run needs 2 to 10000"),
+    ({"agents": ["a", "b"]}, r"it must be tables, \[\[agents\]\]"),
+    (agents(name="a"), "two agents are named 'a' and 'a'"),
+    (agents(name="A"), "two agents are named 'a' and 'A'.*capital letters count as the same"),
+    (agents(name="Authority"), "'Authority', which is the folder of the run's authority"),
+    (agents(name="b/../c"), "name = 'b/../c' was given; it must be at most 64 letters"),
+    (agents(name="b.c"), "name = 'b.c' was given"),
+    (agents(name="-b"), "name = '-b' was given"),
+    (agents(name="b" * 65), "it must be at most 64 letters"),
+    (agents(name=""), "name = '' was given"),
+    (agents(name="b\n"), "name = "),
+    (agents(name="é"), "name = 'é' was given"),
+    (agents(port=7000), "agents 'a' and 'b' both have host 10.0.0.1 and port 7000; give one of them another port"),
+    (
+        agents(port=32768),
+        "port = 32768 was given; it must be a whole number from 1 to 32767: Zenoh listens on no higher",
+    ),
+    (agents(port=0), "port = 0 was given"),
+    (agents(port="7001"), "port = '7001' was given"),
+    (agents(host="10.0.0.256"), "host = '10.0.0.256' was given; it must be the host name or IPv4 address"),
+    (agents(host="0.0.0.0"), "host = '0.0.0.0' was given"),
+    (agents(host="::1"), "Zenoh dials no IPv6 address"),
+    (agents(host="a b"), "host = 'a b' was given"),
+    (agents(host="tls/b:7001"), "host = 'tls/b:7001' was given"),
+    (agents(data="../rows.csv"), "data = '../rows.csv' was given; it must be the name of a file in the agent's own"),
+    (agents(prot=1), "no setting of agent 'b' named 'prot'; did you mean 'port'"),
+    (
+        agents(links=[["a", "b"]]),
+        r"links stands below \[\[agents\]\], so TOML takes it for a setting of agent 'b'; move",
+    ),
+    ({"agents": [*PLAIN["agents"][:3], {"name": "d"}]}, "agent 'd' has no host; add it"),
+    ({"links": None}, r"the run has neither links nor \[network\]; give links = \[\[\"a\", \"b\"\]"),
+    ({"network": {"kind": "ring"}}, r"the run has both links and \[network\]"),
+    ({"links": [["a", "e"]]}, r"links has \['a', 'e'\]: there is no agent named 'e'"),
+    ({"links": [["a", "a"]]}, r"links has \['a', 'a'\], an agent with itself"),
+    ({"links": [["a", "b", "c"]]}, "it must be a list of pairs"),
+    (
+        {"links": [["a", "b"], ["c", "d"]]},
+        "the links do not join all agents: from a there is no way to c, d; add links",
+    ),
+    ({"links": None, "network": {"kind": "rnig"}}, "no network for live runs named 'rnig'; did you mean 'ring'"),
+    ({"links": None, "network": {}}, r"\[network\] has no kind"),
+    ({"links": None, "network": {"kind": "ring", "seed": 1}}, r'has seed and kind = "ring"; it is for "random"'),
+    ({"links": None, "network": {"kind": "random", "density": 2}}, "density = 2 was given"),
+    ({"links": None, "network": {"kind": "random", "density": 0.1}}, "use a density of at least"),
+]
+
+
+@pytest.mark.parametrize(("changed", "sentence"), BAD, ids=[str(k) for k in range(len(BAD))])
+def test_what_cannot_be_used_is_refused_in_one_sentence(changed, sentence):
+    with refused(sentence) as caught:
+        made(**changed)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_or_not_toml(tmp_path):
+    with refused("there is no run file .*run.toml"):
+        Config.read(tmp_path / "run.toml")
+    (tmp_path / "run.toml").write_text("name = plant")
+    with refused("run.toml is not valid TOML: "):
+        Config.read(tmp_path / "run.toml")
+    (tmp_path / "run.toml").write_bytes(b"name = '\xff'")
+    with refused("run.toml is not valid TOML: "):
+        Config.read(tmp_path / "run.toml")
+
+
+# --- the run ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_example_passes_and_has_the_default_timing():
+    config = Config.make(tomllib.loads(bundle.EXAMPLE))
+    assert config.agents == ("north", "south", "west")
+    assert config.method == amble.Relay(tokens=2, form="full")
+    assert (config.timing, config.walk) == (made().timing, made().walk)
+    assert config.notes() == []
+
+
+def test_the_form_that_relay_takes_by_itself_is_settled_for_all_agents():
+    assert made().method.form == "full"
+    assert made(**model(columns=500)).method.form == "scalar"
+
+
+@pytest.mark.parametrize("kind", ["cycle", "cycles"])
+def test_tokens_go_round_the_cycles_that_the_simulator_would_take(kind):
+    config = made(links=None, network={"kind": "complete"}, walk={"kind": kind, "seed": 5})
+    walk = walks.make(kind, config.network, 2, 5)
+    for m, table in enumerate(config.next):
+        order = [config.agents[i] for i in walk.order[walk.row[m]]]
+        assert table == dict(zip(order, order[1:] + order[:1], strict=True))
+
+
+def test_a_cycle_follows_links_and_passes_every_agent():
+    config = made(walk={"kind": "cycles", "seed": 1})
+    links = {frozenset(link) for link in PLAIN["links"]}
+    for table in config.next:
+        assert {frozenset(hop) for hop in table.items()} <= links
+        at, seen = "a", []
+        for _ in range(4):
+            seen.append(at)
+            at = table[at]
+        assert (sorted(seen), at) == (["a", "b", "c", "d"], "a")
+
+
+def test_without_a_cycle_or_when_asked_the_walk_is_random():
+    star = made(links=[["a", "b"], ["a", "c"], ["a", "d"]])
+    assert star.next == ({}, {})
+    assert star.notes() == ["no cycle through all agents was found; tokens go to neighbours at random."]
+    random = made(walk={"kind": "random"})
+    assert (random.next, random.notes()) == (({}, {}), [])
+    assert random.agent("a").protocol_settings().next == ({}, {})
+
+
+def test_notes_say_what_may_surprise():
+    crowded = made(method={"name": "Relay", "tokens": 5})
+    assert crowded.notes() == ["5 tokens for 4 agents: some will always wait."]
+    (said,) = made(method={"name": "PW-ADMM", "tokens": 2}).notes()
+    assert said.startswith("PW-ADMM cannot go on without a dead agent")
+
+
+def test_a_random_network_is_the_simulators():
+    config = made(links=None, network={"kind": "random", "density": 0.7, "seed": 3})
+    assert np.array_equal(config.network.edges, amble.networks.random(4, 0.7, 3).edges)
+
+
+def test_an_agent_that_is_not_there():
+    with refused("no agent named 'e'; choose one of a, b, c, d"):
+        made().agent("e")
+
+
+# --- one agent -------------------------------------------------------------------------------------------------------
+
+SEVERAL = [
+    {},
+    {"walk": {"kind": "random"}, "stop": {"hops": 100, "seconds": 2.5}},
+    {"method": {"name": "gAPI-BCD", "tokens": 3, "token_rule": "tracked"}},  # rho is None
+    model(columns=["size", 'col"our=rot\\n', "größe\x7f\t"], target="prix 😀", header=True),
+    model(task="classification", labels=["no", "yes", "🤷"], ridge=1e-12, intercept=False),
+    model(X_mean=[1e300, -1e-300, 1 / 3], X_std=[1, 2.5, 3], y_mean=0.1, y_std=7, target=-1),
+    agents(data="rows.csv", host="agent_b.local"),
+    {"timing": {"patience_s": 1, "lease_s": 0.5, "retry_s": 5.0}},
+]
+
+
+@pytest.mark.parametrize("changed", SEVERAL)
+def test_what_is_written_for_an_agent_is_what_it_reads(tmp_path, changed):
+    config = made(**changed)
+    digests = set()
+    for name in config.agents:
+        (tmp_path / name).mkdir()
+        own = config.agent(name)
+        own.write(tmp_path / name)
+        read = AgentConfig.read(tmp_path / name)
+        assert read == own
+        digests |= {own.digest, read.digest}
+    assert len(digests) == 1
+
+
+def test_an_agent_gets_its_neighbours_and_where_it_sends_tokens():
+    config = made(walk={"seed": 2}, stop={"hops": 50, "tolerance": 1e-6}, timing={"patience_s": 3, "retry_s": 9})
+    own = config.agent("b")
+    assert own.neighbours == (("a", "10.0.0.1", 7000), ("c", "10.0.0.1", 7002))
+    assert own.dimension == 4
+    given = own.protocol_settings()
+    assert (given.agents, given.tokens, given.seed) == (("a", "b", "c", "d"), 2, 2)
+    assert (given.hops_max, given.tolerance) == (50, 1e-6)
+    assert (given.patience_s, given.retry_s, given.retry_max_s, given.silence_s) == (3, 9, 9, 120)
+    assert [table["b"] for table in given.next] == [table["b"] for table in config.next]
+
+
+def test_the_digest_is_of_what_agents_must_agree_on():
+    digest = made().agent("a").digest
+    for changed in (
+        {"name": "other"},
+        {"method": {"name": "Relay", "tokens": 1}},
+        model(ridge=1e-3),
+        model(X_mean=[1, 2, 3]),
+        model(columns=["u", "v", "w"]),
+        {"stop": {"tolerance": 1e-7}},
+        {"agents": PLAIN["agents"][::-1]},
+    ):
+        assert made(**changed).agent("a").digest != digest
+    for changed in (agents(port=9000), model(target="y"), {"timing": {"patience_s": 5}}):
+        assert made(**changed).agent("a").digest == digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("format = 1", "format = 2", "agent.toml: format = 2 was given"),
+        ("seed = 0", "sede = 0", "no setting of agent.toml named 'sede'"),
+        ('agents = ["a", "b"', 'agents = ["a", "a"', "names an agent twice"),
+        ('name = "b"\nhost', 'name = "e"\nhost', "has 'e', who is not among its agents; make it again"),
+        ('name = "c"', 'name = "a"', "names a neighbour twice"),
+        ('name = "c"', 'name = "b"', "as its own neighbour"),
+        ("next = [", 'next = ["a", ', "has 3 entries in next for 2 tokens"),
+        ("next = [", 'next = ["d"]#', "entries in next"),
+        ("tolerance = 1e-08", "", "would never end"),
+        ("port = 7002", "port = 70020", r"\[\[neighbours\]\]: port = 70020 was given"),
+    ],
+)
+def test_an_agents_file_that_somebody_edited_is_checked(tmp_path, old, new, sentence):
+    made().agent("b").write(tmp_path)
+    whole = (tmp_path / "agent.toml").read_text()
+    assert old in whole
+    (tmp_path / "agent.toml").write_text(whole.replace(old, new, 1))
+    with refused(sentence):
+        AgentConfig.read(tmp_path)
+
+
+def test_a_token_is_sent_to_neighbours_only(tmp_path):
+    own = made().agent("b")
+    replace(own, next=({"b": "d"}, {})).write(tmp_path)
+    with refused("sends a token next to 'd', who is no neighbour"):
+        AgentConfig.read(tmp_path)
+
+
+def test_no_file_at_all(tmp_path):
+    with refused("there is no agent's settings .*agent.toml"):
+        AgentConfig.read(tmp_path)
+
+
+# --- its data --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_an_agents_objective_is_the_simulators(classes, intercept):
+    """The run is given the scaling that the simulator fits; then every agent has the simulator's objective."""
+    names = np.array(["low", "mid", "top"])
+    y = names[np.digitize(Y, [-0.5, 0.5])] if classes == 3 else names[(Y > 0) * 2] if classes == 2 else Y
+    labels = {} if classes == 0 else {"labels": np.unique(y).tolist()}
+    task = "classification" if classes else "regression"
+    parts = [(X[:7], y[:7]), (X[7:20], y[7:20]), (X[20:], y[20:])]
+    whole = amble.Problem.from_agents(parts, task=task, ridge=0.01, intercept=intercept)
+    scaling = whole.scaling
+    scale = {"X_mean": scaling.X_mean.tolist(), "X_std": scaling.X_std.tolist()}
+    if not classes:
+        scale |= {"y_mean": scaling.y_mean, "y_std": scaling.y_std}
+    own = made(**model(task=task, ridge=0.01, intercept=intercept, **labels, **scale)).agent("a")
+    assert own.dimension == whole.dimension
+    z = RNG.normal(size=own.dimension)
+    for i, part in enumerate(parts):
+        mine, theirs = own.objective(*part), tree_map(lambda leaf, i=i: leaf[i], whole.stacked)
+        assert mine.value(z) == pytest.approx(float(theirs.value(z)), rel=1e-12)
+        np.testing.assert_allclose(mine.grad(z), theirs.grad(z), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(mine.hessian(z), theirs.hessian(z), rtol=1e-10, atol=1e-12)
+
+
+def test_data_that_do_not_fit_the_model_are_refused():
+    own = made().agent("a")
+    with refused("the data of a has 2 columns and the run's model 3"):
+        own.objective(X[:, :2], Y)
+    with refused("the data of a has no rows"):
+        own.objective(X[:0], Y[:0])
+    with refused("the data of a: X has 1 values that are not finite"):
+        own.objective(np.where(np.arange(90).reshape(30, 3) == 10, np.nan, X), Y)
+    with refused("must hold numbers"):
+        own.objective(X, ["x"] * 30)
+    own = made(**model(task="classification", labels=["no", "yes"])).agent("a")
+    with refused("has labels that the run does not know: 'maybe', 'never'; the run's are 'no', 'yes'"):
+        own.objective(X[:3], ["no", "never", "maybe"])
+    own = made(**model(task="classification", labels=["0", "1"])).agent("a")
+    with refused("does not know: 0, 1; the run's are '0', '1'"):
+        own.objective(X[:3], [0, 1, 1])
+
+
+def test_one_agent_may_have_one_label_only():
+    own = made(**model(task="classification", labels=[1, 2, 3])).agent("a")
+    assert own.objective(X, np.full(30, 2)).grad(np.zeros(12)).shape == (12,)
+
+
+def test_rows_are_read_as_the_run_says(tmp_path):
+    own = made(**model(columns=["u", "v=red", "v=blue"], target="y"), **agents(data="rows.csv")).agent("b")
+    (tmp_path / "rows.csv").write_text("y,v,u\n1,red,5\n2,blue,6\n")
+    rows, wanted = own.read_data(tmp_path)
+    assert rows.tolist() == [[5, 1, 0], [6, 0, 1]]
+    assert wanted.tolist() == [1, 2]
+    (tmp_path / "rows.csv").write_text("y,v,u\n1,red,5\n2,green,6\n")
+    with refused("'green', a category that the columns given have not"):
+        own.read_data(tmp_path)
+    (tmp_path / "rows.svm").write_text("1 1:2\n2 2:3\n")  # the third column is never other than zero
+    rows, wanted = replace(made().agent("a"), data="rows.svm").read_data(tmp_path)
+    assert (rows.tolist(), wanted.tolist()) == ([[2, 0, 0], [0, 3, 0]], [1, 2])
+    with refused("there is no file"):
+        replace(own, data="none.csv").read_data(tmp_path)
+    with refused("the run names no data file for a; add data ="):
+        made().agent("a").read_data(tmp_path)
+
+
+def test_an_agent_needs_none_of_the_large_libraries(tmp_path):
+    """Small boards have NumPy, and little else."""
+    made(**agents(data="rows.csv")).agent("b").write(tmp_path)
+    np.savetxt(tmp_path / "rows.csv", np.column_stack([X, Y]), delimiter=",")
+    program = (
+        "import sys; from pathlib import Path; from amble.live.config import AgentConfig\n"
+        f"folder = Path({str(tmp_path)!r}); own = AgentConfig.read(folder)\n"
+        "own.objective(*own.read_data(folder)); own.protocol_settings(); own.digest\n"
+        "large = {'jax', 'scipy', 'sklearn', 'matplotlib', 'plotly', 'networkx', 'pandas', 'typer', 'cryptography'}\n"
+        "assert not large & set(sys.modules), large & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("label", [label for label, kind in methods.METHODS.items() if not methods.is_round(kind)])
+def test_every_method_with_tokens_can_be_written_for_agents(tmp_path, label):
+    own = made(method={"name": label}).agent("a")
+    own.write(tmp_path)
+    assert AgentConfig.read(tmp_path).method == own.method
+
+
+# --- amble init ------------------------------------------------------------------------------------------------------
+
+
+def run_amble(*words, cwd):
+    command = [sys.executable, "-W", "error", "-m", "amble", *map(str, words)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def here(tmp_path):
+    (tmp_path / "run.toml").write_text(toml.written(settings()))
+    return tmp_path
+
+
+def content(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
+def test_init_makes_a_bundle_with_what_each_agent_needs(here):
+    done = run_amble("init", "run.toml", "-o", "new/bundle", "--days", 90, cwd=here)
+    assert done.returncode == 0, done.stderr
+    assert "a, b, c, d" in done.stdout
+    out = here / "new/bundle"
+    assert sorted(path.name for path in out.iterdir()) == ["a", "authority", "b", "c", "d"]
+    assert sorted(path.name for path in (out / "authority").iterdir()) == ["certificate.pem", "key.pem"]
+    assert list((here / "new").iterdir()) == [out]  # nothing is left beside
+    config = Config.read(here / "run.toml")
+    for name in "abcd":
+        files = sorted(path.name for path in (out / name).iterdir())
+        assert files == ["agent.toml", "authority.pem", "certificate.pem", "key.pem"]
+        assert AgentConfig.read(out / name) == config.agent(name)
+        assert identity.check(out / name, name, datetime.now(UTC)) == []
+        assert stat.S_IMODE((out / name / "key.pem").stat().st_mode) == 0o600
+        assert (out / name / "authority.pem").read_bytes() == (out / "authority/certificate.pem").read_bytes()
+
+
+def test_a_bundle_that_is_there_is_kept_and_an_empty_folder_is_used(here):
+    (here / "out").mkdir()
+    assert run_amble("init", "run.toml", "-o", "out", cwd=here).returncode == 0
+    before = content(here)
+    done = run_amble("init", "run.toml", "-o", "out", cwd=here)
+    assert done.returncode == 2
+    assert "out is there and not empty; give another folder, or --renew" in done.stderr
+    assert content(here) == before
+
+
+def test_renew_makes_new_certificates_by_the_same_authority_and_nothing_else(here):
+    run_amble("init", "run.toml", "-o", "out", "--days", 20, cwd=here)
+    out = here / "out"
+    before = content(out)
+    assert len(identity.check(out / "a", "a", datetime.now(UTC))) == 1
+    done = run_amble("init", "run.toml", "-o", "out", "--renew", cwd=here)
+    assert done.returncode == 0, done.stderr
+    after = content(out)
+    changed = {str(path) for path in before if before[path] != after[path]}
+    assert before.keys() == after.keys()
+    assert changed == {f"{name}/{file}" for name in "abcd" for file in ("certificate.pem", "key.pem")}
+    assert identity.check(out / "a", "a", datetime.now(UTC)) == []
+
+
+def test_renew_refuses_other_settings_another_run_and_no_bundle(here):
+    run_amble("init", "run.toml", "-o", "out", cwd=here)
+    before = content(here / "out")
+    (here / "changed.toml").write_text(toml.written(settings(**agents(host="10.0.0.9"))))
+    (here / "other.toml").write_text(toml.written(settings(name="other")))
+    for words, sentence in (
+        (("changed.toml", "-o", "out"), "are not those of .*agent.toml, and --renew makes certificates only"),
+        (("other.toml", "-o", "out"), "is of the run 'plant', and 'other' was given"),
+        (("run.toml", "-o", "none"), "there is no authority in .*none"),
+        (("run.toml", "-o", "out", "--days", 9999), "days=9999 was given; certificates are valid for 1 to 3650"),
+    ):
+        done = run_amble("init", *words, "--renew", cwd=here)
+        assert done.returncode == 2
+        with refused(sentence):
+            raise AmbleError(done.stderr)
+    assert content(here / "out") == before
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "no run file was given; write one first: amble init --example > run.toml"),
+        (("none.toml",), "there is no run file none.toml"),
+        (("bad.toml",), "did you mean 'ridge'"),
+        (("run.toml", "--days", "0"), "days=0 was given"),
+        (("run.toml", "-o", "run.toml"), "run.toml is there and not empty"),
+        (("run.toml", "-o", "run.toml/x"), "cannot be written"),
+    ],
+)
+def test_what_init_refuses_leaves_nothing_behind(here, words, sentence):
+    (here / "bad.toml").write_text(toml.written(settings(**model(rigde=1))))
+    before = sorted(here.rglob("*"))
+    done = run_amble("init", *words, cwd=here)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert sentence in done.stderr
+    assert sorted(here.rglob("*")) == before
+
+
+def test_the_example_that_is_printed_makes_a_bundle(tmp_path):
+    done = run_amble("init", "--example", cwd=tmp_path)
+    assert done.stdout == bundle.EXAMPLE
+    (tmp_path / "run.toml").write_text(done.stdout)
+    done = run_amble("init", "run.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert AgentConfig.read(tmp_path / "bundle/south").port == 7448
+
+
+def test_when_the_disk_is_full_half_way_nothing_is_left(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(AgentConfig, "write", full)
+    with refused(r"cannot be written \(No space left on device\)"):
+        bundle.make(made(), tmp_path / "out", 10)
+    assert list(tmp_path.iterdir()) == []

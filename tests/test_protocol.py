@@ -1,0 +1,487 @@
+"""The protocol, two and three agents at a time, joined by a link that the test holds in its hands.
+
+Sentences in quotation marks are LIVE.md's or those of the theory of operation at the top of live/protocol.py.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from amble.arrays import tree_map
+from amble.live.effects import Settings
+from amble.live.message import Accepted, Epoch, Found, Leaving, Passed, Refused, Seek, Stop, Token
+from amble.live.protocol import Ask, Core, Persist, Reply, Report, Sight, Wake
+from amble.live.tally import Mean
+from amble.live.visits import GiftVisits, RawVisits
+
+NAMES = ("a", "b", "c")
+WAY = {"a": "b", "b": "c", "c": "a"}
+PATIENCE_S, SILENCE_S = 2.0, 120.0
+
+
+class Link:
+    """Cores that all know each other. What they ask waits here until the test delivers, repeats or drops it."""
+
+    def __init__(self, names=NAMES, tokens=1, exact=True, **stop):
+        self.settings = Settings(names, tokens, 1, (WAY,) * tokens if len(names) == 3 else (), PATIENCE_S, **stop)
+        kind = GiftVisits if exact else RawVisits
+        self.visits = kind(Mean(tokens), 1, len(names), self.settings.tolerance)
+        self.disks = {name: {} for name in names}
+        self.asks, self.reports, self.replies, self.now, self.number = [], [], {}, 0.0, 0
+        self.cores = {}
+        for name in names:
+            self.begin(name)
+        for name in names:
+            self.meet(name)
+
+    def begin(self, name):
+        near = tuple(other for other in self.disks if other != name)
+        value = 1.0 + list(self.disks).index(name)
+        self.cores[name] = Core(name, near, self.settings, self.visits, value, rows=dict(self.disks[name]))
+        self.do(name, self.cores[name].start(self.now))
+
+    def meet(self, name):
+        for other in self.disks:
+            if other != name:
+                self.do(name, self.cores[name].peer(self.now, other, True))
+
+    def do(self, name, effects):
+        for effect in effects:
+            if isinstance(effect, Persist):
+                self.disks[name].update(effect.rows)
+            elif isinstance(effect, Ask):
+                self.asks.append((name, effect))
+            elif isinstance(effect, Reply):
+                self.replies[effect.question] = effect.answer
+            elif isinstance(effect, Report):
+                self.reports.append((name, effect))
+
+    def take(self, kind=Token):
+        """The next question of this kind that is under way."""
+        for k, (_, ask) in enumerate(self.asks):
+            if isinstance(ask.question, kind):
+                return self.asks.pop(k)
+        return None
+
+    def hear(self, asked):
+        """It arrives; the answer is not on its way back yet."""
+        self.number += 1
+        _, ask = asked
+        self.do(ask.to, self.cores[ask.to].heard(self.now, self.number, ask.question))
+        return self.replies.pop(self.number)
+
+    def answer(self, asked, answer):
+        name, ask = asked
+        self.do(name, self.cores[name].answered(self.now, ask.number, answer))
+
+    def deliver(self, kind=Token):
+        asked = self.take(kind)
+        if asked:
+            self.answer(asked, self.hear(asked))
+        return asked
+
+    def walk(self, hops):
+        for _ in range(hops):
+            self.deliver(Token)
+            while self.deliver(Passed):
+                pass
+
+    def wait(self, seconds, *names):
+        self.now += seconds
+        for name in names or self.cores:
+            self.do(name, self.cores[name].tick(self.now))
+
+    def down(self, at, *names):
+        for name in names:
+            self.do(at, self.cores[at].peer(self.now, name, False))
+
+    def said(self, kind):
+        return [(name, report) for name, report in self.reports if report.kind == kind]
+
+    def visited(self):
+        return [(name, report.hop) for name, report in self.said("visit")]
+
+
+def test_a_token_walks_its_way():
+    """ "A token is always in somebody's hands." """
+    link = Link()
+    link.walk(7)
+    assert link.visited() == [(NAMES[k % 3], k + 1) for k in range(8)]
+    assert len(link.asks) == 1
+    z = link.visits.estimate(link.disks["b"]["custody/0"].message.payload)
+    given = [link.disks[name]["holder"].agent.given.v[0] for name in NAMES]
+    np.testing.assert_allclose(z, np.mean(given), rtol=1e-15)
+
+
+def test_a_token_is_in_the_journal_before_it_is_acknowledged():
+    """ "An agent acknowledges only after one journal transaction holds the new agent state, the slot, the highest
+    (epoch, hop) seen, and the outgoing token with its destination." """
+    link = Link()
+    _, ask = link.take()
+    effects = link.cores["b"].heard(0.0, 1, ask.question)
+    kinds = [type(effect) for effect in effects]
+    assert kinds.index(Persist) < kinds.index(Reply) < kinds.index(Ask)
+    assert kinds.count(Persist) == 1
+    rows = next(effect for effect in effects if isinstance(effect, Persist)).rows
+    assert rows.keys() == {"holder", "share/0", "sight/0", "custody/0"}
+    assert rows["custody/0"].to == "c"
+    assert rows["sight/0"] == Sight(Epoch(0, "a"), 2)
+
+
+def test_a_duplicate_is_acknowledged_and_not_visited_again():
+    """ "What was seen is acknowledged again and not processed again." """
+    link = Link()
+    asked = link.take()
+    assert [link.hear(asked) for _ in range(3)] == [Accepted()] * 3
+    assert link.visited() == [("a", 1), ("b", 2)]
+    link.walk(3)
+    assert link.hear(asked) == Accepted()  # it was overtaken
+    assert link.visited()[-1] == ("b", 5)
+
+
+def test_a_lost_acknowledgement_is_asked_again():
+    """ "A hand-over is asked again until it is answered." """
+    link = Link()
+    asked = link.take()
+    link.hear(asked)
+    link.answer(asked, None)
+    assert link.take(Token)[0] == "b"  # which goes on meanwhile
+    link.wait(1.0, "a")
+    again = link.take()
+    assert again[1].question == asked[1].question
+    assert again[1].to == "b"
+    link.answer(again, link.hear(again))
+    link.wait(10.0, "a")
+    assert link.take() is None
+    assert link.visited() == [("a", 1), ("b", 2)]
+
+
+def test_who_is_asked_again_is_asked_less_and_less_often():
+    """ "Resend with back-off." """
+    link, times = Link(), []
+    for _ in range(400):
+        while asked := link.take():
+            times.append(link.now)
+            link.answer(asked, None)
+        link.wait(0.05, "a")
+    gaps = np.diff(times)
+    assert gaps[0] < 0.5
+    assert 0.9 <= gaps[-1] <= 3.1
+
+
+def test_the_destination_is_fixed_after_the_first_attempt():
+    """ "After the first attempt to send, the destination changes only together with epoch + 1 (else: A sends to B, the
+    acknowledgement is lost, A restarts and sends to C, and one epoch has two tokens)." """
+    link = Link()
+    asked = link.take()
+    link.answer(asked, None)
+    link.begin("a")
+    link.do("a", link.cores["a"].peer(link.now, "c", True))  # b is not up yet
+    link.wait(1.0, "a")
+    assert link.take() is None
+    link.do("a", link.cores["a"].peer(link.now, "b", True))
+    again = link.take()
+    assert (again[1].to, again[1].question) == ("b", asked[1].question)
+
+
+def test_a_destination_that_could_not_be_tried_is_still_open():
+    """ "The walk chooses among live neighbours." """
+    link = Link()
+    link.walk(1)
+    link.asks.clear()
+    link.down("c", "a", "b")
+    token = link.disks["b"]["custody/0"].message
+    link.do("c", link.cores["c"].heard(link.now, 99, token))
+    assert link.disks["c"]["custody/0"].to == ""
+    assert link.take() is None
+    link.do("c", link.cores["c"].peer(link.now, "b", True))
+    assert link.disks["c"]["custody/0"].to == "b"
+    assert link.take()[1].to == "b"
+
+
+def test_a_sender_forgets_once_the_receiver_has_handed_on():
+    """ "Who sent it keeps a copy until the receiver says that it has, in turn, handed it on." """
+    link = Link()
+    link.deliver(Token)
+    link.deliver(Token)
+    passed = link.deliver(Passed)
+    assert (passed[0], passed[1].to, passed[1].question.hop) == ("b", "a", 1)
+    link.down("a", "b")
+    link.wait(PATIENCE_S + 0.1, "a")
+    assert not link.said("reissue")
+
+
+def test_only_the_sender_issues_again_and_only_after_its_patience():
+    """ "If the receiver is down for patience_s before that, this sender, and it alone, re-issues the token with
+    epoch + 1, journaled before it is sent." """
+    link = Link()
+    link.deliver(Token)  # b has it
+    link.asks.clear()
+    for name in ("a", "c"):
+        link.down(name, "b")
+    link.wait(PATIENCE_S - 0.1)
+    assert not link.said("reissue")
+    before = link.visits.estimate(link.disks["a"]["custody/0"].message.payload)
+    link.wait(0.2)
+    assert [(name, report.epoch) for name, report in link.said("reissue")] == [("a", Epoch(1, "a"))]
+    custody = link.disks["a"]["custody/0"]
+    assert (custody.message.epoch, custody.to) == (Epoch(1, "a"), "c")
+    np.testing.assert_allclose(link.visits.estimate(custody.message.payload), before, atol=1e-15)
+    assert link.take()[1].question == custody.message
+
+
+def test_what_cannot_be_counted_anew_waits_for_the_dead():
+    """ "Raw visits cannot be re-issued exactly: their live runs wait for the dead agent, and say so." """
+    import amble
+
+    link = Link(exact=True)
+    link.visits = RawVisits(amble.APIBCD(tau=1.0), 1, 3)
+    core = link.cores["a"]
+    core.visits = link.visits
+    link.deliver(Token)
+    link.down("a", "b")
+    link.wait(10 * SILENCE_S, "a")
+    assert not link.said("reissue")
+
+
+def test_an_older_epoch_is_absorbed():
+    """ "Larger (number, author) wins; an older epoch that meets an agent which has seen a newer one is absorbed
+    there." """
+    link = Link()
+    link.deliver(Token)
+    old = link.take()  # b to c, and b is cut off from a
+    link.down("a", "b")
+    link.wait(PATIENCE_S + 0.1, "a")
+    link.deliver(Token)  # a to c, anew
+    assert link.disks["c"]["sight/0"].epoch == Epoch(1, "a")
+    assert link.hear(old) == Accepted()
+    assert [name for name, _ in link.said("absorbed")] == ["c"]
+    assert link.disks["c"]["sight/0"].epoch == Epoch(1, "a")
+
+
+def test_of_two_issues_with_one_number_the_author_decides():
+    """ "Epochs are ordered, (number, author); the larger one wins." """
+    link = Link()
+    token = link.take()[1].question
+    by_b, by_a = (token._replace(epoch=Epoch(1, name), hop=4, sender=name) for name in ("b", "a"))
+    link.hear(("b", Ask(1, "c", by_b)))
+    link.hear(("a", Ask(1, "c", by_a._replace(hop=9))))
+    assert link.disks["c"]["sight/0"] == Sight(Epoch(1, "b"), 5)
+
+
+def test_a_token_unseen_for_long_is_sought_and_then_issued_again():
+    """ "If a token has not been seen for very long, an agent first asks its neighbours for their newest (epoch, hop)
+    of it, then re-issues." """
+    link = Link()
+    link.walk(4)
+    link.asks.clear()
+    for _ in range(80):
+        link.wait(1.0, "a", "c")
+        while asked := link.take(Token):
+            link.answer(asked, None)
+    assert not link.asks
+    assert not link.said("reissue")
+    while not link.asks:
+        link.wait(1.0, "c")
+    assert {ask.to for _, ask in link.asks if isinstance(ask.question, Seek)} == {"a", "b"}
+    for asked in list(link.asks):
+        link.answer(asked, link.hear(asked) if asked[1].to == "a" else None)
+    assert not link.said("reissue")
+
+
+def test_news_of_a_token_keeps_the_back_stop_back():
+    """ "... asks its neighbours and, if none knows better, issues its last copy again." """
+    for newest, again in ((Found(0, Epoch(0, "a"), 99), 0), (Refused("not seen"), 1)):
+        link = Link()
+        link.walk(4)
+        link.asks.clear()
+        sought = False
+        for _ in range(300):
+            link.wait(1.0, "c")
+            for asked in [asked for asked in link.asks if isinstance(asked[1].question, Seek)]:
+                link.asks.remove(asked)
+                link.answer(asked, newest)
+                sought = True
+            if sought and link.now > 2 * SILENCE_S + 2 * PATIENCE_S:
+                break
+        assert sought
+        assert len([name for name, _ in link.said("reissue") if name == "c"]) == again
+
+
+def test_seek_tells_the_newest_that_is_known():
+    """ "I have not seen this token for long: what is the newest that you know of it?" """
+    link = Link()
+    link.walk(2)
+    assert link.hear(("b", Ask(1, "c", Seek(0, "b")))) == Found(0, Epoch(0, "a"), 3)
+    assert isinstance(Link(("a", "b", "c")).hear(("b", Ask(1, "c", Seek(0, "b")))), Refused)
+
+
+def test_the_end_is_flooded_once_and_known_by_all():
+    """ "The decision floods over the links"; "everybody passes that on once"."""
+    link = Link(hops_max=3)
+    link.walk(2)
+    assert link.disks["c"]["stopped"] == "token 0 has made its 3 hops"
+    told = 0
+    while link.deliver(Stop):
+        told += 1
+    assert told == 6
+    assert all(link.disks[name]["stopped"] for name in NAMES)
+    assert link.cores["a"].tick(1.0) == []
+
+
+def test_who_comes_back_after_the_end_is_told():
+    """ "Every wait has a bound." """
+    link = Link(hops_max=3)
+    link.down("c", "a")
+    link.walk(2)
+    while link.deliver(Stop):
+        pass
+    link.disks["a"].pop("stopped", None)
+    link.begin("a")
+    for name in ("b", "c"):
+        link.down(name, "a")
+        link.do(name, link.cores[name].peer(link.now, "a", True))
+    link.deliver(Stop)
+    assert link.disks["a"]["stopped"]
+
+
+def test_a_token_that_meets_the_end_brings_it_home():
+    """ "Refused: the run has ended" stops who asked."""
+    link = Link()
+    link.do("b", link.cores["b"].halt(0.0, "60 s are over"))
+    link.asks = [asked for asked in link.asks if isinstance(asked[1].question, Token)]
+    link.deliver(Token)
+    assert link.disks["a"]["stopped"] == "60 s are over"
+
+
+def test_it_stops_when_the_model_stands_still():
+    """ "The token counts consecutive visits with |z - z_last| <= tol |z|; stop at two times members." """
+    link = Link(tolerance=1e-12)
+    link.walk(200)
+    while link.deliver(Stop):
+        pass
+    words = {link.disks[name]["stopped"] for name in NAMES}
+    assert words == {"the model has stood still for 6 visits of token 0"}
+
+
+@pytest.mark.parametrize("when", range(1, 8))
+def test_an_agent_goes_on_from_its_rows(when):
+    """ "The only state that outlives a crash is what `Persist` was given." """
+    still, broken = Link(), Link()
+    still.walk(9)
+    broken.walk(when)
+    broken.asks.clear()
+    for name in NAMES:
+        broken.begin(name)
+    for name in NAMES:
+        broken.meet(name)
+    while len(broken.visited()) < len(still.visited()):
+        assert broken.deliver(Token)
+    assert broken.visited() == still.visited()
+    last = still.visited()[-1][0]
+    one, other = (link.disks[last]["custody/0"].message.payload for link in (still, broken))
+    np.testing.assert_array_equal(one.token.board.total, other.token.board.total)
+
+
+def test_a_dead_neighbour_is_counted_out_by_who_holds_the_token():
+    """ "A holder also begins one when a neighbour has been down for `patience_s` and is not yet buried." """
+    link = Link()
+    link.walk(4)  # b has it, and sends it to c
+    for name in ("a", "b"):
+        link.down(name, "c")
+    link.wait(PATIENCE_S + 0.1, "b")
+    link.asks = [asked for asked in link.asks if asked[1].to != "c"]
+    link.walk(6)
+    parcel = link.disks["b"]["custody/0"].message.payload
+    assert parcel.buried.tolist() == [0, 0, 1]
+    assert float(parcel.members) == 2
+    right = np.mean([link.disks[name]["holder"].agent.given.v[0] for name in ("a", "b")])
+    np.testing.assert_allclose(link.visits.estimate(link.disks["a"]["custody/0"].message.payload), right, atol=0.2)
+
+
+# --- whatever it hears ----------------------------------------------------------------------------------------------
+
+TOKENS = 2
+epochs = st.builds(Epoch, st.integers(0, 4), st.sampled_from(NAMES))
+hops = st.integers(0, 9)
+senders = st.sampled_from(("b", "c"))
+which = st.integers(0, TOKENS - 1)
+numbers = st.one_of(st.floats(-1e6, 1e6), st.sampled_from([-1.0, 0.0, 1.0, 2.0, 1e300]))
+
+
+@st.composite
+def parcels(draw, m):
+    """A parcel such as the decoder lets through: the right shape, and any finite numbers."""
+
+    def numbers_like(leaf):
+        return np.array(draw(st.lists(numbers, min_size=leaf.size, max_size=leaf.size))).reshape(leaf.shape)
+
+    parcel = GiftVisits(Mean(TOKENS), 1, 3).parcel(m)
+    wild = tree_map(numbers_like, parcel) if draw(st.booleans()) else parcel
+    return wild._replace(token=wild.token._replace(m=parcel.token.m))  # the decoder compares it
+
+
+tokens = which.flatmap(lambda m: st.builds(Token, st.just(m), epochs, hops, senders, parcels(m)))
+questions = st.one_of(
+    tokens,
+    st.builds(Passed, which, epochs, hops, senders),
+    st.builds(Seek, which, senders),
+    st.builds(Leaving, senders),
+    st.builds(Stop, st.just("over"), senders),
+)
+answers = st.one_of(
+    st.none(), st.just(Accepted()), st.builds(Refused, st.just("no")), st.builds(Found, which, epochs, hops)
+)
+inputs = st.one_of(
+    st.tuples(st.just("heard"), questions),
+    st.tuples(st.just("answered"), st.tuples(st.integers(1, 40), answers)),
+    st.tuples(st.just("peer"), st.tuples(senders, st.booleans())),
+    st.tuples(st.just("tick"), st.floats(0, 200)),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(inputs, max_size=40))
+def test_any_message_in_any_order_does_no_harm(happens):
+    """ "All refused with a logged reason, agent unharmed, memory bounded." """
+    plan = Settings(NAMES, TOKENS, 1, (WAY,) * TOKENS, PATIENCE_S, silence_s=15.0)
+    core = Core("a", ("b", "c"), plan, GiftVisits(Mean(TOKENS), 1, 3), 1.0)
+    disk, now, asked = {}, 0.0, 0
+    effects = core.start(now)
+    for number, (kind, what) in enumerate(happens):
+        check(core, disk, effects, now)
+        seen = {m: disk.get(f"sight/{m}") for m in range(TOKENS)}
+        if kind == "heard":
+            effects = core.heard(now, number, what)
+            assert [effect.question for effect in effects if isinstance(effect, Reply)] == [number]
+        elif kind == "answered":
+            effects = core.answered(now, *what)
+        elif kind == "peer":
+            effects = core.peer(now, *what)
+        else:
+            now += what
+            effects = core.tick(now)
+        check(core, disk, effects, now)
+        for m, sight in seen.items():
+            assert sight is None or disk[f"sight/{m}"] >= sight, "what is known of a token never gets older"
+        asked = max(asked, len(core.asked))
+    assert asked <= 60
+
+
+def check(core, disk, effects, now):
+    """What a single agent can tell: its rows are as the disk has them and fit each other, and it remembers little."""
+    for effect in effects:
+        if isinstance(effect, Persist):
+            disk.update(effect.rows)
+        elif isinstance(effect, Wake):
+            assert effect.at_s > now
+    assert disk.keys() == core.rows.keys()
+    assert all(disk[name] is row for name, row in core.rows.items())
+    for m in range(TOKENS):
+        custody = disk.get(f"custody/{m}")
+        if custody:
+            assert (custody.message.epoch, custody.message.hop) == disk[f"sight/{m}"]
+            assert not custody.tried or custody.to in core.neighbours
+    assert len(core.errands) == TOKENS
+    assert len(core.watch) <= TOKENS * len(core.neighbours)

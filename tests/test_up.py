@@ -1,0 +1,275 @@
+"""amble up and what follows it, with real processes: train, status, collect, replay, predict."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from amble import load, load_run, resume, split
+from amble.errors import AmbleError
+from amble.live import collect, glance, record, replay, trained, up
+from amble.live.agent_config import AgentConfig
+
+ENDLESS = ["--tolerance", "0", "--hops", "100000000"]
+
+
+def amble(*words, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "amble", *map(str, words)], capture_output=True, text=True, timeout=120, **options
+    )
+
+
+def begin(folder, *words):
+    command = [sys.executable, "-m", "amble", "up", "--data", "diabetes", "-n", "4", "-o", folder, *words]
+    return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def agents_of(folder):
+    """Processes that have the folder among their words."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if f"{folder}/agent" in path.read_bytes().decode(errors="replace"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue  # it has ended meanwhile
+    return found
+
+
+def wait_for(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def visited(folder):
+    return all(collect.read_status(folder / f"agent0{k}").get("visits", 0) for k in range(4))
+
+
+def ports(folder):
+    return [AgentConfig.read(folder / f"agent0{k}").port for k in range(4)]
+
+
+def is_free(port):
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return trial.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A finished run, and what it said."""
+    folder = tmp_path_factory.mktemp("up") / "run"
+    told = amble("up", "--data", "diabetes", "-n", 4, "--ridge", 0.01, "--tolerance", 1e-9, "-o", folder)
+    assert told.returncode == 0, told.stdout + told.stderr
+    return folder, told.stdout
+
+
+def test_the_model_is_the_optimum_of_all_rows(done):
+    folder, said = done
+    best = split(load("diabetes"), agents=4, ridge=0.01).optimum().w
+    w = trained.load(folder / trained.FILE).w
+    assert np.linalg.norm(w - best) <= 1e-6 * np.linalg.norm(best)
+    assert "the model has stood still" in said
+    assert "of the centralised optimum" in said
+
+
+def test_every_agent_keeps_the_model_in_its_own_folder(done):
+    folder, _ = done
+    w = trained.load(folder / trained.FILE).w
+    for k in range(4):
+        np.testing.assert_allclose(trained.load(folder / f"agent0{k}" / trained.FILE).w, w, rtol=1e-6)
+
+
+def test_every_digest_is_equal_when_replayed(done):
+    folder, said = done
+    told = amble("replay", folder)
+    assert told.returncode == 0
+    hops = record.load(folder / record.FILE).hops
+    assert f"{2 * hops:,} of {2 * hops:,} digests are equal" in told.stdout
+    assert f"{2 * hops:,} of {2 * hops:,} digests are equal" in said
+
+
+def test_a_visit_that_was_not_made_so_is_found(done):
+    folder, _ = done
+    folders = collect.agent_folders([folder])
+    kept = collect.collect(folders)
+    lines = list(kept.visits["agent02"])
+    lines[-1] = lines[-1]._replace(after="0" * 16)
+    configs = collect.read_configs(folders)
+    objectives = {name: config.objective(*config.read_data(folders[name])) for name, config in configs.items()}
+    changed = kept._replace(visits={**kept.visits, "agent02": tuple(lines)})
+    outcome = replay.Replay(changed, up.make_visits(configs["agent00"]), objectives).run()
+    assert outcome.equal == 2 * kept.hops - 1
+    assert outcome.first.startswith(f"agent02, its visit {len(lines)}: ")
+    assert not outcome.whole
+
+
+def test_what_cannot_be_replayed_is_said(done):
+    folder, _ = done
+    outcome = up.again({name: folder / name for name in ("agent00", "agent01", "agent02")})
+    assert not outcome.whole
+    assert "the data of agent03 are not at hand" in outcome.left
+    assert any("cannot be made without agent03's token" in words for words in outcome.left)
+
+
+def test_the_record_is_one_file_without_data(done, tmp_path):
+    folder, _ = done
+    told = amble("collect", *(folder / f"agent0{k}" for k in range(4)), "-o", tmp_path / "run")
+    assert told.returncode == 0
+    gathered = record.load(tmp_path / "run" / record.FILE)
+    assert gathered == collect.collect(collect.agent_folders([folder]))
+    assert gathered.counts() == {"stopped": 4}
+    order = [(visit.token, visit.epoch, visit.hop) for _, visit in gathered.in_order()]
+    assert order == sorted(order)
+    with np.load(tmp_path / "run" / record.FILE) as held:
+        kinds = {key: held[key].dtype.kind for key in held.files}
+    assert {key for key, kind in kinds.items() if kind == "f"} == {"time_s"}
+
+
+def test_status_says_how_agents_are(done):
+    folder, _ = done
+    told = amble("status", folder)
+    assert told.returncode == 0
+    assert told.stdout.count("the run has ended: the model has stood still") == 4
+    status = {"name": "a", "time_s": 100.0, "visits": 3, "bytes": 0, "up": ["b"], "down": ["c"], "stopped": ""}
+    status["tokens"] = {"0": {"epoch": [1, "b"], "hop": 7, "here": True, "waits": "for c"}}
+    words = glance.sentences(status, now_s=140.0)
+    assert words[0].startswith("stopped writing 40 s ago: it is frozen or dead")
+    assert "down: c" in words
+    assert "token 0: here, waits for c; epoch 1 of b, hop 7" in words
+
+
+def test_predict_on_files_with_and_without_the_target(done, tmp_path):
+    folder, _ = done
+    data = load("diabetes")
+    table = np.column_stack([data.X, data.y])
+    for name, columns in (("with", (*data.columns, data.target)), ("without", data.columns)):
+        rows = table[:, : len(columns)]
+        np.savetxt(tmp_path / f"{name}.csv", rows, delimiter=",", header=",".join(columns), comments="", fmt="%.17g")
+    np.savez(tmp_path / "rows.npz", X=data.X)
+    told = amble("predict", folder / "model.npz", tmp_path / "with.csv", "-o", tmp_path / "out.csv")
+    assert told.returncode == 0
+    assert "NMSE 0.4" in told.stderr
+    guess = np.loadtxt(tmp_path / "out.csv", skiprows=1)
+    problem = split(data, agents=4, ridge=0.01)
+    np.testing.assert_allclose(guess, problem.predict(trained.load(folder / "model.npz").w, data.X), rtol=1e-9)
+    for name in ("without.csv", "rows.npz"):
+        told = amble("predict", folder / "model.npz", tmp_path / name)
+        assert told.stdout == (tmp_path / "out.csv").read_text()
+        assert "NMSE" not in told.stderr
+
+
+def test_a_model_for_other_columns_or_damaged_is_refused(done, tmp_path):
+    folder, _ = done
+    (tmp_path / "few.csv").write_text("1,2,3\n4,5,6\n")
+    told = amble("predict", folder / "model.npz", tmp_path / "few.csv")
+    assert told.returncode == 2
+    assert "the model was trained on 10" in told.stderr
+    whole = (folder / "model.npz").read_bytes()
+    (tmp_path / "model.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(AmbleError, match="damaged or cut short"):
+        trained.load(tmp_path / "model.npz")
+    with np.load(folder / "model.npz") as held:
+        np.savez(tmp_path / "model.npz", about=held["about"], w=held["w"] + 1)
+    with pytest.raises(AmbleError, match="damaged or cut short"):
+        trained.load(tmp_path / "model.npz")
+    with pytest.raises(AmbleError, match="is no model of amble's"):
+        trained.load(folder / "record.npz")
+
+
+def test_ctrl_c_stops_all_and_keeps_what_there_is(tmp_path):
+    folder = tmp_path / "run"
+    process = begin(folder, *ENDLESS)
+    wait_for(lambda: visited(folder))
+    told = amble("collect", folder, "-o", tmp_path / "early")
+    assert told.returncode == 2
+    assert "in use by another process" in told.stderr
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "what there was by then was kept" in said
+    assert not agents_of(folder)
+    assert trained.load(folder / trained.FILE).w.shape == (11,)
+    assert amble("replay", folder).returncode == 0
+    again = amble("up", "--data", "diabetes", "-n", 2, "--again", "-o", folder)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert len(collect.agent_folders([folder])) == 2
+
+
+def test_agents_end_when_amble_up_is_killed_and_one_that_is_killed_is_reported(tmp_path):
+    folder = tmp_path / "run"
+    process = begin(folder, *ENDLESS)
+    try:
+        wait_for(lambda: visited(folder))
+        mine = collect.read_status(folder / "agent03")
+        assert mine["name"] == "agent03"
+        chosen = [pid for pid in agents_of(folder) if f"{folder}/agent03" in Path(f"/proc/{pid}/cmdline").read_text()]
+        os.kill(chosen[0], signal.SIGKILL)
+        assert "agent03 has failed (killed by SIGKILL" in next(line for line in process.stderr if "failed" in line)
+    finally:
+        process.kill()
+        process.communicate(timeout=30)
+    wait_for(lambda: not agents_of(folder))
+    assert all(is_free(port) for port in ports(folder))
+    assert up.again(collect.agent_folders([folder])).whole
+
+
+def test_bad_input_is_one_sentence_before_any_work(tmp_path, done):
+    folder, _ = done
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "thesis.txt").write_text("mine")
+    mixed = tmp_path / "mixed"
+    shutil.copytree(folder, mixed)
+    (mixed / "thesis.txt").write_text("mine")
+    for words, sentence in [
+        (["--out", full], "is there and not empty, and amble up did not make it"),
+        (["--out", full, "--again"], "amble up did not make it"),
+        (["--out", folder], "holds an earlier run"),
+        (["--out", mixed, "--again"], "holds thesis.txt, which amble up did not make"),
+        (["--data", "nothing"], "there is no data set named 'nothing'"),
+        (["--agents", 1], "a live run needs at least two"),
+        (["--method", "DGD"], "it goes in rounds and has no tokens to pass"),
+        (["--tolerance", 0], "the run would never end"),
+    ]:
+        given = {"--data": "diabetes", "--out": tmp_path / "new"} | dict(zip(words[::2], words[1::2], strict=False))
+        flags = [word for word in words if word == "--again"]
+        told = amble("up", *(word for pair in given.items() if pair[0] not in flags for word in pair), *flags)
+        assert (told.returncode, told.stdout) == (2, "")
+        assert sentence in told.stderr
+        assert len(told.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "new").exists()
+    assert (full / "thesis.txt").read_text() == (mixed / "thesis.txt").read_text() == "mine"
+    for command in ("status", "collect", "replay"):
+        told = amble(command, tmp_path / "nowhere")
+        assert told.returncode == 2
+        assert "there is no folder" in told.stderr
+
+
+def test_a_report_can_be_made_of_it(done):
+    folder, _ = done
+    run = load_run(folder / "run")
+    assert run.schedule.hops == record.load(folder / record.FILE).hops
+    assert run.history["distance"][-1] <= 1e-6
+    assert (np.diff(run.history["time_s"]) >= 0).all()
+    with pytest.raises(AmbleError, match="other data or settings"):
+        resume(run, split(load("diabetes"), agents=4, ridge=0.01), hops=10**6)
+
+
+def test_agents_import_nothing_heavy(done):
+    folder, _ = done
+    words = "import sys, amble.live.agent, zenoh; print([m for m in sys.modules if m in %r])"
+    heavy = ("jax", "matplotlib", "sklearn", "scipy", "pandas", "rich", "typer")
+    told = subprocess.run([sys.executable, "-c", words % (heavy,)], capture_output=True, text=True, timeout=60)
+    assert told.stdout == "[]\n"
+    assert json.loads((folder / "up.json").read_text())["problem"] == "diabetes"
