@@ -16,8 +16,9 @@ it, and it alone, issues its copy again in the next epoch. If a token has not be
 (`silence_s`), an agent asks its neighbours and, if none knows better, issues its last copy again.
 
 **Counting anew.** A new epoch begins with a recount (visits.py), so what the dead gave goes out of the model. A holder
-also begins one when a neighbour has been down for `patience_s` and is not yet `buried` in this token. Methods that
-cannot be counted anew wait for the dead instead, and say so.
+also begins one when a neighbour has been down for `patience_s`, the token has not met it for some laps (the link to it
+may be down, and it be well) and it is not yet `buried` in this token. Methods that cannot be counted anew wait for the
+dead instead, and say so.
 
 **The end.** The token counts visits at which the model stood still; after twice its members, or `hops_max`, its holder
 tells everybody, and everybody passes that on once.
@@ -291,8 +292,10 @@ class Core:
     def _silent(self, now: float, m: int) -> None:
         """Long unseen: ask around, and when that brings nothing, issue the last copy again."""
         custody = self.rows.get(f"custody/{m}")
+        if not self.visits.exact or custody is None or now - self.seen_s[m] < self.settings.silence_s:
+            return
         wait_s = self.settings.silence_s * (1 + self._draw(m, self._index, SILENCE))
-        if not self.visits.exact or custody is None or now - self.seen_s[m] < wait_s:
+        if now - self.seen_s[m] < wait_s:
             return
         if now - self.seen_s[m] < wait_s + self.settings.patience_s:
             if not any(isinstance(question, Seek) and question.token == m for _, question in self.asked.values()):

@@ -36,6 +36,10 @@ class Joiner:
         self.bytes_max = bytes_max
         self._unfinished: dict[int, list[bytes]] = {}
 
+    def forget(self) -> None:
+        """The neighbour came or went: what it had begun is not continued."""
+        self._unfinished.clear()
+
     def take(self, header: bytes, part: bytes) -> bytes | None:
         """The whole payload with its last part; None before that. What cannot be is a ValueError with the reason."""
         if not header:

@@ -20,13 +20,13 @@ from functools import partial
 from typing import Any
 
 from amble.errors import AmbleError, need, unknown
+from amble.live.answering import Answered, Awaited, WayBack
 from amble.live.place import Place, alive_key, ask_key, settings
-from amble.live.sending import ANSWER_BYTES, Joiner, Window, parts
+from amble.live.sending import Joiner, Window, parts
 
 Reply = Callable[[bytes], None]
 Hear = Callable[[str, bytes, Reply], None]
 Peer = Callable[[str, bool], None]
-Answered = Callable[[bytes | None], None]
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Transport:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._work, name=f"amble {place.name}", daemon=True)
         self._closing = threading.Lock()
-        self._lock = threading.RLock()  # of two kinds: a question may be thrown away in the middle of anything
+        self._lock = threading.RLock()  # re-entrant: a question that nobody answered may be collected at any moment
         self._up = {link.name: False for link in place.neighbours}
         self._links: dict[tuple[str, str, str], str] = {}  # session, from, to: the name in the certificate
         self._windows = {name: Window() for name in self._up}
@@ -88,13 +88,16 @@ class Transport:
     def _work(self) -> None:
         """Zenoh must not be called from its own callbacks, where it may hold its locks: they leave that to this."""
         while (job := self._jobs.get()) is not None:
-            job()
+            try:
+                job()
+            except Exception:
+                log.exception("a job of the links of %s failed", self.place.name)
 
     def _later(self, job: Callable[[], None]) -> None:
         if not self._closed:
             self._jobs.put(job)
         else:
-            job()  # there is no session left to be called
+            job()  # which sees that, and calls no session
 
     def _callback(self, function: Callable[[Any], None], drop: Callable[[], None] | None = None) -> Any:
         return self._zenoh.handlers.Callback(function, drop, indirect=False)
@@ -129,11 +132,11 @@ class Transport:
             window.leave(len(part))
             self._later(window.send)
 
-        answer = _Answer(answered, to, partial(self._alone, to), leave)
+        answer = Awaited(answered, to, partial(self._alone, to), leave)
 
         def send() -> None:
             session = self._session
-            if session is None or not self._alone(to):
+            if session is None or self._closed or not self._alone(to):
                 answer.end()
                 return
             try:
@@ -179,6 +182,8 @@ class Transport:
 
     def _reconnect(self) -> None:
         """Begin anew, with a session whose number nobody else knows."""
+        if self._closed:
+            return
         self._disconnect()
         self._links.clear()
         for name in self._up:
@@ -211,7 +216,7 @@ class Transport:
             query.reply(key, b"")
             query.drop()
         else:
-            self._hear(sender, payload, _Question(query, key, self._done, self._later))
+            self._hear(sender, payload, WayBack(query, key, self._done, self._later))
 
     def _done(self) -> None:
         with self._lock:
@@ -224,6 +229,7 @@ class Transport:
         with self._lock:  # also while telling, so that the last that is told is the last that happened
             if self._up[name] != up:
                 self._up[name] = up
+                self._joiners[name].forget()
                 self._peer(name, up)
 
     def _linked(self, event: Any) -> None:
@@ -245,59 +251,6 @@ class Transport:
         links = list(self._links.items())
         sessions = {session for (session, _, _), other in links if other == name}
         return all(other == name for (session, _, _), other in links if session in sessions)
-
-
-class _Question:
-    """The way back to who asked."""
-
-    def __init__(self, query: Any, key: str, done: Callable[[], None], later: Callable[[Any], None]) -> None:
-        self._query, self._key, self._done, self._later = query, key, done, later
-
-    def __call__(self, payload: bytes) -> None:
-        if len(payload) > ANSWER_BYTES:
-            raise AmbleError(f"an answer of {len(payload)} bytes was given; give at most {ANSWER_BYTES}.")
-        query, self._query = self._query, None
-        if query is None:
-            return
-        try:
-            query.reply(self._key, payload)
-        except Exception as error:  # the session is closed: the asker sees that by itself
-            log.debug("an answer on %s was not sent: %s", self._key, error)
-        finally:
-            query.drop()
-            self._done()
-
-    def __del__(self) -> None:
-        if self._query is not None:
-            self._later(self._query.drop)
-            self._done()
-
-
-class _Answer:
-    """Calls `answered` once: at the first answer, or when no more can come; and `leave` then."""
-
-    def __init__(self, answered: Answered, to: str, trusted: Callable[[], bool], leave: Callable[[], None]) -> None:
-        self._answered: Answered | None = answered
-        self._to, self._trusted, self._leave = to, trusted, leave
-        self._lock = threading.Lock()
-
-    def take(self, reply: Any) -> None:
-        if reply.ok is None:
-            log.info("%s gave no answer: %s", self._to, bytes(reply.err.payload).decode(errors="replace"))
-        elif len(reply.ok.payload) > ANSWER_BYTES or not self._trusted():
-            log.warning("refused an answer of %s: it is too large, or somebody else has joined its session", self._to)
-        else:
-            self._tell(bytes(reply.ok.payload))
-
-    def end(self) -> None:
-        self._leave()
-        self._tell(None)
-
-    def _tell(self, payload: bytes | None) -> None:
-        with self._lock:
-            answered, self._answered = self._answered, None
-        if answered is not None:
-            answered(payload)
 
 
 def _reason(error: Exception) -> str:

@@ -1,0 +1,66 @@
+"""The two ends of a question: the way back to who asked, and the answer that is awaited."""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from amble.errors import AmbleError
+from amble.live.sending import ANSWER_BYTES
+
+Answered = Callable[[bytes | None], None]
+
+log = logging.getLogger(__name__)
+
+
+class WayBack:
+    """The way back to who asked."""
+
+    def __init__(self, query: Any, key: str, done: Callable[[], None], later: Callable[[Any], None]) -> None:
+        self._query, self._key, self._done, self._later = query, key, done, later
+
+    def __call__(self, payload: bytes) -> None:
+        if len(payload) > ANSWER_BYTES:
+            raise AmbleError(f"an answer of {len(payload)} bytes was given; give at most {ANSWER_BYTES}.")
+        query, self._query = self._query, None
+        if query is None:
+            return
+        try:
+            query.reply(self._key, payload)
+        except Exception as error:  # the session is closed: the asker sees that by itself
+            log.debug("an answer on %s was not sent: %s", self._key, error)
+        finally:
+            query.drop()
+            self._done()
+
+    def __del__(self) -> None:
+        if self._query is not None:
+            self._later(self._query.drop)
+            self._done()
+
+
+class Awaited:
+    """Calls `answered` once: at the first answer, or when no more can come; and `leave` then."""
+
+    def __init__(self, answered: Answered, to: str, trusted: Callable[[], bool], leave: Callable[[], None]) -> None:
+        self._answered: Answered | None = answered
+        self._to, self._trusted, self._leave = to, trusted, leave
+        self._lock = threading.Lock()
+
+    def take(self, reply: Any) -> None:
+        if reply.ok is None:
+            log.info("%s gave no answer: %s", self._to, bytes(reply.err.payload).decode(errors="replace"))
+        elif len(reply.ok.payload) > ANSWER_BYTES or not self._trusted():
+            log.warning("refused an answer of %s: it is too large, or somebody else has joined its session", self._to)
+        else:
+            self._tell(bytes(reply.ok.payload))
+
+    def end(self) -> None:
+        self._leave()
+        self._tell(None)
+
+    def _tell(self, payload: bytes | None) -> None:
+        with self._lock:
+            answered, self._answered = self._answered, None
+        if answered is not None:
+            answered(payload)
