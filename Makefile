@@ -10,7 +10,7 @@ demo: $(VENV)/.sim
 	@echo "The figure is demo/compare.png; the runs are beside it."
 
 test: $(VENV)/.dev
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -18,6 +18,8 @@ from amble.live.protocol import Core
 from amble.live.visits import GiftVisits
 from amble.live.world import World
 
+pytestmark = pytest.mark.long
+
 FEW = Faults(faults=120)  # so that a few hundred seeds take seconds; `amble chaos` does 1,000 a seed
 CHUNK, CHUNKS = 20, 10
 SEEDS_MAX = 200

@@ -10,6 +10,7 @@ import pytest
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "survive.py"
 pytest.importorskip("zenoh")
+pytestmark = pytest.mark.long
 
 
 def namespaces_allowed():
