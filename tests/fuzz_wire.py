@@ -48,7 +48,6 @@ def questions(shape):
         messages.Passed(1, epoch, 2**53, "cléo"),
         messages.Seek(0, "dora"),
         messages.Stop("the model has stood still – enough", "anna"),
-        messages.Leaving("bert"),
     ]
 
 

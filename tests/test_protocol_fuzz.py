@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from amble.arrays import tree_map
 from amble.live.effects import Settings
-from amble.live.message import Accepted, Epoch, Found, Leaving, Passed, Refused, Seek, Stop, Token
+from amble.live.message import Accepted, Epoch, Found, Passed, Refused, Seek, Stop, Token
 from amble.live.protocol import Core, Persist, Reply, Wake
 from amble.live.tally import Mean
 from amble.live.visits import GiftVisits
@@ -37,7 +37,6 @@ questions = st.one_of(
     tokens,
     st.builds(Passed, which, epochs, hops, senders),
     st.builds(Seek, which, senders),
-    st.builds(Leaving, senders),
     st.builds(Stop, st.just("over"), senders),
 )
 answers = st.one_of(

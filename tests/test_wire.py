@@ -75,7 +75,6 @@ QUESTIONS = st.one_of(
     st.builds(messages.Passed, ABOUT, EPOCHS, COUNTS, NAMES),
     st.builds(messages.Seek, ABOUT, NAMES),
     st.builds(messages.Stop, TEXTS, NAMES),
-    st.builds(messages.Leaving, NAMES),
 )
 ANSWERS = st.one_of(
     st.just(messages.Accepted()),
@@ -162,8 +161,8 @@ def test_names_are_of_the_run_and_the_senders_own():
     refused("in the name of 'anna', and the certificate is that of 'bert'", data, "bert")
     refused("no agent named 'eve' in this run", header_of("seek", 0, "eve"))
     refused("no agent named 'eve' in this run", header_of("passed", 0, 1, "eve", 0, "anna"))
-    refused("length >= 1", header_of("leaving", ""))
-    refused("length <= 64", header_of("leaving", "a" * 65))
+    refused("length >= 1", header_of("seek", 0, ""))
+    refused("length <= 64", header_of("seek", 0, "a" * 65))
 
 
 @pytest.mark.parametrize("place", ["epoch", "hop"])
@@ -182,10 +181,10 @@ def test_headers_have_the_right_fields_and_no_more():
     refused("its header is wrong", header_of("accepted"))  # an answer where a question is expected
     refused("its header is wrong", with_header(SHAPE, b""))
     refused("its header is wrong", with_header(SHAPE, b"\x91" * 300))
-    refused("its header is wrong", with_header(SHAPE, b"\x92\xa7leaving\xa2\xff\xfe"))  # no UTF-8
+    refused("its header is wrong", with_header(SHAPE, b"\x93\xa4seek\x00\xa2\xff\xfe"))  # no UTF-8
     refused("length <= 500", header_of("stop", "a" * 501, "anna"))
     refused("cannot be printed", header_of("stop", "line\nline", "anna"))
-    refused("bytes too many", repaired(wire.encode(SHAPE, messages.Leaving("anna")) + bytes(8)))
+    refused("bytes too many", repaired(wire.encode(SHAPE, messages.Seek(0, "anna")) + bytes(8)))
     with pytest.raises(wire.Refusal, match="its header is wrong"):
         wire.decode_answer(SHAPE, wire.encode(SHAPE, TOKEN))
 

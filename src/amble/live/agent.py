@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from amble.errors import AmbleError
-from amble.live import identity
+from amble.live import engine_log, identity
 from amble.live.agent_config import AgentConfig
 from amble.live.node import Node, end_on_signals
 from amble.live.place import Link, Place
@@ -43,6 +43,7 @@ def run_agent(folder: Path, data: Path | None = None, leash: bool = False) -> No
         lease_s=config.timing.lease_s,
         bytes_max=node.shape.bytes_max,
     )
+    engine_log.listen()  # so that whoever is refused at the handshake is in our log, too
     try:
         transport = Transport.open(place, node.hear, node.peer)
     except AmbleError:

@@ -46,12 +46,6 @@ class Stop(NamedTuple):
     sender: str
 
 
-class Leaving(NamedTuple):
-    """I leave the run: do not send me tokens any more."""
-
-    sender: str
-
-
 class Accepted(NamedTuple):
     """Heard; of a token: it is in the journal, and mine to hand on."""
 
@@ -70,5 +64,5 @@ class Found(NamedTuple):
     hop: int
 
 
-Question = Token | Passed | Seek | Stop | Leaving
+Question = Token | Passed | Seek | Stop
 Answer = Accepted | Refused | Found

@@ -13,7 +13,6 @@ from amble.live.message import (
     Answer,
     Epoch,
     Found,
-    Leaving,
     Passed,
     Question,
     Refused,
@@ -67,10 +66,6 @@ class _Stop(_Header, tag="stop"):
     sender: Name
 
 
-class _Leaving(_Header, tag="leaving"):
-    sender: Name
-
-
 class _Accepted(_Header, tag="accepted"):
     pass
 
@@ -87,7 +82,7 @@ class _Found(_Header, tag="found"):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_questions = msgspec.msgpack.Decoder(_Token | _Passed | _Seek | _Stop | _Leaving)
+_questions = msgspec.msgpack.Decoder(_Token | _Passed | _Seek | _Stop)
 _answers = msgspec.msgpack.Decoder(_Accepted | _Refused | _Found)
 
 
@@ -107,8 +102,6 @@ def _header(message: Question | Answer) -> _Header:
             return _Seek(token, sender)
         case Stop(reason, sender):
             return _Stop(_clean(reason), sender)
-        case Leaving(sender):
-            return _Leaving(sender)
         case Accepted():
             return _Accepted()
         case Refused(reason):
@@ -137,7 +130,7 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
         return Passed(header.token, Epoch(header.epoch, header.author), header.hop, header.sender)
     if isinstance(header, _Seek):
         return Seek(header.token, header.sender)
-    return Stop(header.reason, header.sender) if isinstance(header, _Stop) else Leaving(header.sender)
+    return Stop(header.reason, header.sender)
 
 
 def decode_answer(shape: Shape, data: bytes) -> Answer:
