@@ -18,14 +18,16 @@ from pathlib import Path
 import numpy as np
 
 import amble
-from amble.live import identity, visits, wire
+from amble.live import visits
 from amble.live.cluster import Cluster, configure, free_ports, rows_of
 from amble.live.effects import Persist, Visit
-from amble.live.journal import Journal
+from amble.live.formats import wire
+from amble.live.formats.journal import Journal
+from amble.live.formats.shape import Shape
 from amble.live.message import Epoch, Token
-from amble.live.place import Link, Place
-from amble.live.shape import Shape
-from amble.live.transport import Transport
+from amble.live.network.place import Link, Place
+from amble.live.network.transport import Transport
+from amble.live.trust import identity
 
 SECONDS = 20
 QUESTIONS = 2000

@@ -16,7 +16,8 @@ from amble.live.threads import one_thread
 one_thread()
 
 from amble.experiment import Experiment
-from amble.live import collect, up
+from amble.live import up
+from amble.live.records import collect
 
 AGENTS, TOKENS = 8, 3
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from amble import AmbleError
-from amble.live.config import Config
+from amble.live.settings.config import Config
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))

@@ -9,9 +9,9 @@ import threading
 import time
 from pathlib import Path
 
-from amble.live import engine_log
-from amble.live.place import Link, Place
-from amble.live.transport import Transport
+from amble.live.network import engine_log
+from amble.live.network.place import Link, Place
+from amble.live.network.transport import Transport
 
 
 def say(**event):

@@ -10,13 +10,13 @@ import typer
 
 from amble.cli.chaos import show
 from amble.errors import AmbleError
-from amble.live.chaos import State, ranges
-from amble.live.checkers import Broken
 from amble.live.effects import Custody, Errand, Persist, Reply
-from amble.live.faults import MOMENTS, Faults
+from amble.live.faults.chaos import State, ranges
+from amble.live.faults.checkers import Broken
+from amble.live.faults.kinds import MOMENTS, Faults
+from amble.live.faults.world import World
 from amble.live.protocol import Core
 from amble.live.visits import GiftVisits
-from amble.live.world import World
 
 pytestmark = pytest.mark.long
 

@@ -14,8 +14,8 @@ import amble
 from amble import methods
 from amble import walk as walks
 from amble.arrays import tree_map
-from amble.live import bundle
-from amble.live.config import AgentConfig, Config
+from amble.live.settings import bundle
+from amble.live.settings.config import AgentConfig, Config
 from config_samples import PLAIN, RNG, X, Y, agents, made, model, refused
 
 # --- what cannot be used ---------------------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ def test_an_agent_needs_none_of_the_large_libraries(tmp_path):
     made(**agents(data="rows.csv")).agent("b").write(tmp_path)
     np.savetxt(tmp_path / "rows.csv", np.column_stack([X, Y]), delimiter=",")
     program = (
-        "import sys; from pathlib import Path; from amble.live.config import AgentConfig\n"
+        "import sys; from pathlib import Path; from amble.live.settings.config import AgentConfig\n"
         f"folder = Path({str(tmp_path)!r}); own = AgentConfig.read(folder)\n"
         "own.objective(*own.read_data(folder)); own.protocol_settings(); own.digest\n"
         "large = {'jax', 'scipy', 'sklearn', 'matplotlib', 'plotly', 'networkx', 'pandas', 'typer', 'cryptography'}\n"

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("cryptography")
 
 from amble.errors import AmbleError
-from amble.live import identity
+from amble.live.trust import identity
 
 NOW = datetime.now(UTC)
 OPENSSL = shutil.which("openssl")

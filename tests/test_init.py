@@ -11,8 +11,9 @@ import pytest
 pytest.importorskip("cryptography")
 
 from amble import AmbleError
-from amble.live import bundle, identity, toml
-from amble.live.config import AgentConfig, Config
+from amble.live.settings import bundle, toml
+from amble.live.settings.config import AgentConfig, Config
+from amble.live.trust import identity
 from config_samples import agents, made, model, refused, settings
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from amble.live.effects import Settings
+from amble.live.faults.tally import Mean
 from amble.live.message import Accepted, Epoch, Found, Passed, Refused, Seek, Stop, Token
 from amble.live.protocol import Ask, Core, Persist, Reply, Report, Sight
-from amble.live.tally import Mean
 from amble.live.visits import GiftVisits, RawVisits
 
 NAMES = ("a", "b", "c")

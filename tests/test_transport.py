@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from amble.errors import AmbleError
-from amble.live.engine_log import sentence_of
-from amble.live.place import Link, Place
-from amble.live.transport import Transport
+from amble.live.network.engine_log import sentence_of
+from amble.live.network.place import Link, Place
+from amble.live.network.transport import Transport
 from live_samples import HOST, Agent, Authority, Ring, files, free_port
 
 pytest.importorskip("zenoh")

@@ -15,8 +15,9 @@ import pytest
 
 from amble import load, load_run, resume, split
 from amble.errors import AmbleError
-from amble.live import collect, glance, record, replay, trained, up
-from amble.live.agent_config import AgentConfig
+from amble.live import glance, up
+from amble.live.records import collect, record, replay, trained
+from amble.live.settings.agent_config import AgentConfig
 
 ENDLESS = ["--tolerance", "0", "--hops", "100000000"]
 

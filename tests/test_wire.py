@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from amble import AmbleError
 from amble.arrays import named_leaves, tree_map
 from amble.live import message as messages
-from amble.live import visits, wire
+from amble.live import visits
+from amble.live.formats import wire
+from amble.live.formats.packing import digest
+from amble.live.formats.shape import MAGIC, PREFIX_SIZE
 from amble.live.message import Epoch
-from amble.live.packing import digest
-from amble.live.shape import MAGIC, PREFIX_SIZE
 from amble.methods import apibcd, pwadmm, relay
 from fuzz_wire import AGENTS, HUGE, TOKENS, answers, fuzz, make_shape, payload, questions, repaired, with_header
 
@@ -273,6 +274,6 @@ def test_digests_of_trees_see_every_bit():
 
 
 def test_one_who_lacks_msgspec_is_told_what_to_install():
-    code = "import sys; sys.modules['msgspec'] = None; import amble.live.wire"
+    code = "import sys; sys.modules['msgspec'] = None; import amble.live.formats.wire"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "this needs amble[live], which is not installed: pip install 'amble[live]'" in other.stderr

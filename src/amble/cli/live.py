@@ -35,8 +35,8 @@ def init(
     from amble.errors import AmbleError, need
 
     need("cryptography", "live")
-    from amble.live import bundle
-    from amble.live.config import Config
+    from amble.live.settings import bundle
+    from amble.live.settings.config import Config
 
     if example:
         typer.echo(bundle.EXAMPLE, nl=False)

@@ -32,7 +32,7 @@ def predict(
     import sys
 
     from amble.errors import AmbleError
-    from amble.live import predicting, trained
+    from amble.live.records import predicting, trained
     from amble.run import write_whole
 
     if out is not None and (out.is_dir() or not out.parent.is_dir()):

@@ -22,7 +22,8 @@ def status(folders: Annotated[list[Path], FOLDERS]) -> None:
 
     `amble status amble-up`
     """
-    from amble.live import collect, glance
+    from amble.live import glance
+    from amble.live.records import collect
 
     screen, found = console(), collect.agent_folders(folders)
     statuses = {name: collect.read_status(folder) for name, folder in found.items()}
@@ -52,8 +53,8 @@ def collect(
     `amble collect north south west -o run`
     """
     from amble.experiment import make_folder
-    from amble.live import collect as gather
-    from amble.live import record
+    from amble.live.records import collect as gather
+    from amble.live.records import record
 
     gathered = gather.collect(gather.agent_folders(folders))
     make_folder(out)
@@ -81,8 +82,8 @@ def replay(folders: Annotated[list[Path], FOLDERS]) -> None:
     from amble.live.threads import one_thread
 
     one_thread()
-    from amble.live import collect as gather
     from amble.live import up
+    from amble.live.records import collect as gather
     from amble.progress import interruptible
 
     with interruptible() as asked:

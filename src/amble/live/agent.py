@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from amble.errors import AmbleError
-from amble.live import engine_log, identity
-from amble.live.agent_config import AgentConfig
+from amble.live.network import engine_log
+from amble.live.network.place import Link, Place
+from amble.live.network.transport import Transport
 from amble.live.node import Node, end_on_signals
-from amble.live.place import Link, Place
-from amble.live.transport import Transport
+from amble.live.settings.agent_config import AgentConfig
+from amble.live.trust import identity
 
 GRACE_S = 10.0  # for an agent on a leash to end by itself
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from amble import methods
 from amble.errors import AmbleError
-from amble.live import bundle
-from amble.live.collect import read_status
-from amble.live.config import Config
+from amble.live.records.collect import read_status
+from amble.live.settings import bundle
+from amble.live.settings.config import Config
 from amble.problem import Problem
 
 PORTS = range(20_000, 32_000)  # Zenoh wants them below 32768

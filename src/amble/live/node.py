@@ -17,14 +17,16 @@ from typing import Any
 import numpy as np
 
 from amble.errors import AmbleError
-from amble.live import trained, visits, wire
-from amble.live.agent_config import AgentConfig
+from amble.live import visits
 from amble.live.effects import Ask, Effect, Persist, Reply, Report, Wake
-from amble.live.journal import Journal
+from amble.live.formats import wire
+from amble.live.formats.journal import Journal
+from amble.live.formats.shape import Shape
 from amble.live.message import Question, Refused, Stop
+from amble.live.network.transport import Transport
 from amble.live.protocol import Core
-from amble.live.shape import Shape
-from amble.live.transport import Transport
+from amble.live.records import trained
+from amble.live.settings.agent_config import AgentConfig
 from amble.run import write_whole
 
 ANSWER_S = 60.0  # how long an answer is waited for: a visit may take long, and who is dead is known at once

@@ -14,11 +14,12 @@ import numpy as np
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, unknown
 from amble.experiment import NETWORKS, Experiment
-from amble.live import cluster, collect, export, glance, record, replay, trained, visits
-from amble.live.agent_config import FILE, AgentConfig
+from amble.live import cluster, glance, visits
 from amble.live.cluster import Cluster
-from amble.live.config import TAKEN, Config
-from amble.live.parts import make_method
+from amble.live.records import collect, export, record, replay, trained
+from amble.live.settings.agent_config import FILE, AgentConfig
+from amble.live.settings.config import TAKEN, Config
+from amble.live.settings.parts import make_method
 from amble.live.view import View
 from amble.network import Network
 from amble.problem import Problem, split

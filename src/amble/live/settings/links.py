@@ -6,7 +6,7 @@ from typing import Any
 
 from amble import network as networks
 from amble.errors import AmbleError, unknown
-from amble.live import toml
+from amble.live.settings import toml
 from amble.network import Network
 
 NETWORKS = ("random", "ring", "complete")

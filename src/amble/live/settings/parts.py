@@ -5,7 +5,7 @@ from typing import Any
 
 from amble import methods
 from amble.errors import AmbleError
-from amble.live import toml
+from amble.live.settings import toml
 
 TOKENS_MAX = 64
 STOP = {"tolerance": toml.above_zero(1), "hops": toml.whole(1, 10**15), "seconds": toml.above_zero()}

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from amble.live.packing import Packing
-from amble.live.record import Record
+from amble.live.formats.packing import Packing
+from amble.live.records.record import Record
 from amble.network import Network
 from amble.problem import Problem
 from amble.replay.plain import Plain

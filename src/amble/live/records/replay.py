@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from amble.live.journal import Event, Visited
+from amble.live.formats.journal import Event, Visited
+from amble.live.formats.packing import digest
 from amble.live.message import Epoch
-from amble.live.packing import digest
-from amble.live.record import Record
+from amble.live.records.record import Record
 
 RECOUNT, REISSUE = "recount", "reissue"
 

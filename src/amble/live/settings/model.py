@@ -11,7 +11,7 @@ from amble.assemble import Scaling, check_rows, prepare, stack
 from amble.data.files import DELIMITERS, TASKS, read_file
 from amble.data.packed import inner_suffix
 from amble.errors import AmbleError, unknown
-from amble.live import toml
+from amble.live.settings import toml
 
 UNKNOWNS_MAX = 10_000_000  # a message of 80 MB
 SHOWN_MAX = 10

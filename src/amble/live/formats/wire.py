@@ -8,6 +8,11 @@ this end knows of the run, and are checked before anything is read into memory.
 from typing import Annotated, Any
 
 from amble.errors import need
+from amble.live.formats.packing import Refusal as Refusal  # these are offered from here as well
+from amble.live.formats.packing import frame, unframe
+from amble.live.formats.shape import MAGIC, NAME_MAX, PREFIX_SIZE, TEXT_MAX, VERSION
+from amble.live.formats.shape import Shape as Shape
+from amble.live.formats.shape import run_digest as run_digest
 from amble.live.message import (
     Accepted,
     Answer,
@@ -20,11 +25,6 @@ from amble.live.message import (
     Stop,
     Token,
 )
-from amble.live.packing import Refusal as Refusal  # these are offered from here as well
-from amble.live.packing import frame, unframe
-from amble.live.shape import MAGIC, NAME_MAX, PREFIX_SIZE, TEXT_MAX, VERSION
-from amble.live.shape import Shape as Shape
-from amble.live.shape import run_digest as run_digest
 
 need("msgspec", "live")
 import msgspec  # noqa: E402 - so that one who lacks it is told what to install

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from amble.errors import AmbleError
-from amble.live.sending import PART_BYTES
+from amble.live.network.sending import PART_BYTES
 
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 # Messages are dropped when Zenoh's queue is full for so long; sending.py sees to it that it never is.

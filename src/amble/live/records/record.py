@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble.errors import AmbleError
-from amble.live.journal import Event, Visited
+from amble.live.formats.journal import Event, Visited
 from amble.run import write_whole
 
 FORMAT = 1

@@ -20,9 +20,9 @@ from functools import partial
 from typing import Any
 
 from amble.errors import AmbleError, need, unknown
-from amble.live.answering import Answered, Awaited, WayBack
-from amble.live.place import Place, alive_key, ask_key, settings
-from amble.live.sending import Joiner, Window, parts
+from amble.live.network.answering import Answered, Awaited, WayBack
+from amble.live.network.place import Place, alive_key, ask_key, settings
+from amble.live.network.sending import Joiner, Window, parts
 
 Reply = Callable[[bytes], None]
 Hear = Callable[[str, bytes, Reply], None]

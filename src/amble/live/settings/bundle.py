@@ -5,10 +5,10 @@ import tempfile
 from pathlib import Path
 
 from amble.errors import AmbleError
-from amble.live import identity
-from amble.live.agent_config import FILE, AgentConfig
-from amble.live.certificates import common_name, read_certificate
-from amble.live.config import TAKEN, Config
+from amble.live.settings.agent_config import FILE, AgentConfig
+from amble.live.settings.config import TAKEN, Config
+from amble.live.trust import identity
+from amble.live.trust.certificates import common_name, read_certificate
 
 AUTHORITY_DAYS = 7300  # it signs again at each renewal, so it outlives the agents' certificates
 

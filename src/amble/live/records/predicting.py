@@ -14,7 +14,7 @@ from amble.data.packed import as_text, inner_suffix, read_bytes, unpacked
 from amble.data.tables import Column, Table
 from amble.data.targets import find_target, labels_or_amounts, targets
 from amble.errors import AmbleError
-from amble.live.model import Model
+from amble.live.settings.model import Model
 
 
 def read_rows(model: Model, path: Path, target: str | None, header: bool | None) -> tuple[Any, Any]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from amble.errors import AmbleError
-from amble.live.checkers import Broken
-from amble.live.faults import Faults
-from amble.live.world import World
+from amble.live.faults.checkers import Broken
+from amble.live.faults.kinds import Faults
+from amble.live.faults.world import World
 from amble.run import write_whole
 
 COUNTED = ("visit", "reissue", "recount", "absorbed", "stopped")  # of what agents report

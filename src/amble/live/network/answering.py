@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from amble.errors import AmbleError
-from amble.live.sending import ANSWER_BYTES
+from amble.live.network.sending import ANSWER_BYTES
 
 Answered = Callable[[bytes | None], None]
 

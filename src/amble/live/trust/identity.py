@@ -15,8 +15,8 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from amble.errors import AmbleError, is_number
-from amble.live import certificates
-from amble.live.certificates import common_name, read_certificate, read_key
+from amble.live.trust import certificates
+from amble.live.trust.certificates import common_name, read_certificate, read_key
 
 CERTIFICATE, KEY, AUTHORITY = "certificate.pem", "key.pem", "authority.pem"
 SOON = timedelta(days=30)

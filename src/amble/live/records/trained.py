@@ -12,8 +12,8 @@ import numpy as np
 
 from amble.assemble import prepare
 from amble.errors import AmbleError
-from amble.live import model as models
-from amble.live.model import Model
+from amble.live.settings import model as models
+from amble.live.settings.model import Model
 from amble.run import write_whole
 
 FORMAT = 1

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from amble.errors import AmbleError
-from amble.live import model as models
-from amble.live import toml
-from amble.live.model import Model
-from amble.live.parts import Stop, Timing, make_method, make_stop, make_timing, method_settings
+from amble.live.formats.shape import run_digest
 from amble.live.protocol import Settings
-from amble.live.shape import run_digest
+from amble.live.settings import model as models
+from amble.live.settings import toml
+from amble.live.settings.model import Model
+from amble.live.settings.parts import Stop, Timing, make_method, make_stop, make_timing, method_settings
 
 FILE = "agent.toml"
 FORMAT = 1

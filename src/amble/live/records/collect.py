@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from amble.errors import AmbleError
-from amble.live import journal_file
-from amble.live.agent_config import FILE, AgentConfig
-from amble.live.journal import Event, Visited
-from amble.live.record import Record
+from amble.live.formats import journal_file
+from amble.live.formats.journal import Event, Visited
+from amble.live.records.record import Record
+from amble.live.settings.agent_config import FILE, AgentConfig
 from amble.run import ending
 
 JOURNAL, STATUS = "journal.db", "status.json"

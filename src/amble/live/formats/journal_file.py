@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from amble.errors import AmbleError
-from amble.live.packing import Refusal
-from amble.live.rows import Rows
+from amble.live.formats.packing import Refusal
+from amble.live.formats.rows import Rows
 from amble.run import ending
 
 FORMAT = 1

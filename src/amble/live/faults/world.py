@@ -1,7 +1,7 @@
 """A simulated network, with disks and clocks, one seed reproducing all that happens. Only the agents are real.
 
 The world delivers what agents say to each other, late or twice or not at all, keeps their disks while they are down,
-and starts them again from these. After so many faults (faults.py) it heals, and the run has to come right. What must
+and starts them again from these. After so many faults (kinds.py) it heals, and the run has to come right. What must
 hold is checked by checkers.py, which knows nothing of how the protocol works.
 """
 
@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any
 
 from amble.live import visits
-from amble.live.checkers import Checker
-from amble.live.faults import Faults, Trouble
+from amble.live.faults.checkers import Checker
+from amble.live.faults.kinds import Faults, Trouble
+from amble.live.faults.tally import Mean
 from amble.live.message import Answer, Question
 from amble.live.protocol import Ask, Core, Persist, Reply, Settings, Wake
-from amble.live.tally import Mean
 
 LOOK_S = 1.0  # between two looks whether all has come right
 TOLERANCE = 1e-12

@@ -1,0 +1,1 @@
+"""What agents send and keep, as bytes."""

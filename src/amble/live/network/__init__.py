@@ -1,0 +1,1 @@
+"""Links between agents, over Eclipse Zenoh."""

@@ -1,0 +1,1 @@
+"""What a run is: from its file to one folder an agent."""

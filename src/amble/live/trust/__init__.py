@@ -1,0 +1,1 @@
+"""Who may take part: the authority and its certificates."""
