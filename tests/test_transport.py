@@ -162,7 +162,13 @@ def test_nobody_can_join_the_session_of_a_neighbour(tmp_path, start, joining):
     a.wait(log=f"{joining} has joined the session of a neighbour; all links are made anew")
     for agent, number in zip((b, c), since, strict=True):
         agent.wait(number, peer="a", up=True)
-        assert agent.ask("a")["last"] == f"{agent.place['name']} said hello"
+        answer, tries = None, 0
+        while (
+            answer is None and tries < 20
+        ):  # it may begin anew more than once, and what was asked then is not answered
+            answer, tries = agent.ask("a")["last"], tries + 1
+            time.sleep(0.2)
+        assert answer == f"{agent.place['name']} said hello"
     assert not [event for event in a.said if event.get("words", "") == "evil"]
 
 

@@ -32,6 +32,7 @@ from amble.run import write_whole
 ANSWER_S = 60.0  # how long an answer is waited for: a visit may take long, and who is dead is known at once
 STATUS_S = 0.5
 LINGER_S = 3.0  # after the end: so that all neighbours can hear of it
+MISSED_S = 5.0  # after the start, who is not there is named
 FULL_S = 1.0  # between two attempts to write to a full disk
 TOLD = {"recount": logging.WARNING, "reissue": logging.WARNING, "absorbed": logging.INFO, "refused": logging.ERROR,
         "stopped": logging.INFO, "leaves": logging.INFO, "left": logging.INFO}  # fmt: skip
@@ -59,6 +60,7 @@ class Node:
         self.begun_s = time.monotonic()
         self.wake_s = self.status_s = self.begun_s
         self.told: set[str] = set()
+        self.missed = False  # whether it was said who is not there
         self.guest = ""  # let in just now: the links are to be made anew with it
         self.stopped_s: float | None = None
 
@@ -126,6 +128,8 @@ class Node:
                 if now >= self.status_s:
                     self.status_s = now + STATUS_S
                     self._write_status()
+                    if not self.missed and now - self.begun_s > MISSED_S:
+                        self._say_who_is_missing()
                     if (self.folder / LEAVE).is_file() and self.core.leave_by_s == math.inf:
                         self._carry_out(self.core.leave(now, self._leave_within_s()), transport)
         finally:
@@ -134,6 +138,13 @@ class Node:
                 self._write_status(ended=not self.guest)
             self.journal.close()
         return self.core.stopped or self.core.left
+
+    def _say_who_is_missing(self) -> None:
+        self.missed = True
+        for peer in self.config.neighbours:
+            if peer.name in self.core.down_s:
+                log.warning("%s, at %s port %d, is not there: it is waited for; is it started, and can it be reached?",
+                            *peer)  # fmt: skip
 
     def _leave_within_s(self) -> float:
         """As amble leave has written it."""

@@ -20,6 +20,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\S+ +(TRACE|DEBUG|INFO|WARN|ERROR) .*?(zenoh\w*(?:::\w+)*): (.*)")
 REFUSED = re.compile(r"(.*?)(?:: verification time .*)?\.? Hint: .*")
 UNREACHED = re.compile(r"Unable to connect to configured peer \w+/(\S+)! (.*?)(?: at /\S+)?\.* Retry in .*")
+INNER = re.compile(r"Can not create a new TLS link bound to .*?: \[\S+: (.*)\]")  # what the system says
 PLACE = re.compile(r" at /\S+\.rs:\d+\.?")  # in the engine's source
 
 log = logging.getLogger(__name__)
@@ -61,5 +62,6 @@ def sentence_of(source: str, words: str) -> str:
     if source.startswith("zenoh_link_tls") and (refused := REFUSED.match(words)):
         return f"refused a connection: {refused[1]}"
     if unreached := UNREACHED.match(words):
-        return f"cannot reach {unreached[1]}: {PLACE.sub('', unreached[2])}"
+        why = INNER.sub(r"\1", PLACE.sub("", unreached[2]))
+        return f"cannot reach {unreached[1]}: {why}; it is dialled until it is there"
     return ""
