@@ -39,6 +39,19 @@ def tree_map(function: Callable[..., Array], *trees: Tree) -> Tree:
     return kind(*(tree_map(function, *branches) for branches in zip(*trees, strict=True)))
 
 
+def leaves(tree: Tree) -> list[Array]:
+    """The arrays of a tree, in order."""
+    if not isinstance(tree, tuple):
+        return [tree]
+    found: list[Array] = []
+    for branch in tree:
+        if isinstance(branch, tuple):
+            found += leaves(branch)
+        else:
+            found.append(branch)
+    return found
+
+
 def named_leaves(tree: Tree, name: str) -> dict[str, Array]:
     """The arrays of a NamedTuple by their dotted names, for saving."""
     if not isinstance(tree, tuple):

@@ -9,6 +9,7 @@ import queue
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -22,7 +23,7 @@ from amble.live.effects import Ask, Effect, Persist, Reply, Report, Wake
 from amble.live.formats import wire
 from amble.live.formats.journal import Journal
 from amble.live.formats.shape import Shape
-from amble.live.message import Question, Refused, Stop
+from amble.live.message import Accepted, Question, Refused, Stop
 from amble.live.network.transport import Transport
 from amble.live.protocol import Core
 from amble.live.records import trained
@@ -32,6 +33,7 @@ from amble.run import write_whole
 ANSWER_S = 60.0  # how long an answer is waited for: a visit may take long, and who is dead is known at once
 STATUS_S = 0.5
 LINGER_S = 3.0  # after the end: so that all neighbours can hear of it
+SOON_S = 0.05  # until what nobody waits for is taken up
 FULL_S = 1.0  # between two attempts to write to a full disk
 TOLD = {"recount": logging.WARNING, "reissue": logging.WARNING, "absorbed": logging.INFO, "refused": logging.ERROR,
         "stopped": logging.INFO}  # fmt: skip
@@ -53,6 +55,7 @@ class Node:
             config.name, near, config.protocol_settings(), self.visits, objective, rows=self.journal.load()
         )
         self.inputs: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
+        self.thanks: deque[Callable[[float], list[Effect]]] = deque()  # inputs that the thread is not woken for
         self.replies: dict[int, Callable[[bytes], None]] = {}
         self.heard = 0
         self.bytes = 0
@@ -85,6 +88,9 @@ class Node:
             answer = None
         if isinstance(ask.question, Stop) and answer is not None:
             self.told.add(ask.to)
+        elif isinstance(answer, Accepted):
+            self.thanks.append(lambda now: self.core.answered(now, ask.number, answer))
+            return
         self.inputs.put(lambda now: self.core.answered(now, ask.number, answer))
 
     # --- the one thread ---------------------------------------------------------------------------------------------
@@ -105,6 +111,8 @@ class Node:
                 now = time.monotonic()
                 act = self._next_input(max(0.0, min(self.wake_s, self.status_s) - now))
                 now = time.monotonic()
+                while self.thanks:
+                    self._carry_out(self.thanks.popleft()(now), transport)
                 self._carry_out(act(now), transport)
                 if self.config.stop.seconds and now - self.begun_s > self.config.stop.seconds:
                     self._carry_out(self.core.halt(now, f"{self.config.stop.seconds:g} s are over"), transport)
@@ -119,6 +127,8 @@ class Node:
         return self.core.stopped
 
     def _next_input(self, wait_s: float) -> Callable[[float], list[Effect]]:
+        if self.core.asked:
+            wait_s = min(wait_s, SOON_S)
         try:
             return self.inputs.get(timeout=wait_s)
         except queue.Empty:

@@ -5,7 +5,9 @@ Theory of operation
 **Custody.** A token is always in somebody's hands. Who holds it has journaled it, *with the neighbour it is meant for*,
 before it acknowledged it; who sent it keeps a copy until the receiver says that it has, in turn, handed it on. A
 message may be lost, doubled, late or overtaken: a hand-over is asked again until it is answered, and what was seen
-before (same epoch, same hop or an earlier one) is acknowledged again and not visited again.
+before (same epoch, same hop or an earlier one) is acknowledged again and not visited again. That it has handed a token
+on the receiver says `tell_s` later (a small part of `patience_s`, in which that is not needed), or when the token is
+back sooner; and not at all if it comes back from the very agent that was to be told, whose copy is a newer one by then.
 
 **Epochs.** After the first attempt to send, the destination of a token changes only together with its epoch: a lost
 acknowledgement must never make two tokens of one epoch. Epochs are ordered, (number, author); the larger one wins, and
@@ -34,6 +36,7 @@ from typing import Any
 import numpy as np
 
 from amble import chance
+from amble.arrays import leaves
 from amble.live.effects import (
     Ask,
     Custody,
@@ -63,7 +66,7 @@ ENDED = "the run has ended: "
 
 def is_finite(tree: Any) -> bool:
     """Whether all numbers of a tree are."""
-    return all(map(is_finite, tree)) if isinstance(tree, tuple) else bool(np.isfinite(tree).all())
+    return bool(np.isfinite(np.concatenate(leaves(tree), axis=None)).all())
 
 
 @dataclass
@@ -200,11 +203,13 @@ class Core:
             f"sight/{m}": Sight(epoch, message.hop + 1),
             f"custody/{m}": custody._replace(tried=bool(custody.to)),
         }
-        number = int(holder.visits)
+        number, before = int(holder.visits), self.rows.get(f"custody/{m}")
         self._persist(rows, Visit(m, epoch, message.hop + 1, message.sender, number, message.payload, parcel))
         if question_number is not None:
             self.saying.append(Reply(question_number, Accepted()))
         self.saying.append(Report("visit", m, epoch, message.hop + 1))
+        if before and before.giver != message.sender:
+            self._tell(m, before)
         self.errands[m], self.seen_s[m] = Errand(again_s=now), now
         limit, still = self.settings.hops_max / self.settings.tokens, 2 * max(1.0, float(parcel.members))
         if limit and message.hop + 1 >= limit:
@@ -226,8 +231,10 @@ class Core:
         if ways and met.max() - met[message.payload.buried == 0].min(initial=met.max()) > MISSED_LAPS * len(agents):
             return min(ways, key=lambda name: float(met[agents.index(name)]))
         laid = self.settings.next[message.token].get(self.me, "") if self.settings.next else ""
-        draw = self._draw(message.token, message.hop * 64 + message.epoch.number, HOP)
         stray = STRAY if message.payload.buried.any() else 0.0
+        if laid in ways and not stray:
+            return laid
+        draw = self._draw(message.token, message.hop * 64 + message.epoch.number, HOP)
         if laid in ways and draw >= stray:
             return laid
         return ways[int(draw / (stray if laid in ways else 1.0) * len(ways))] if ways else ""
@@ -244,7 +251,7 @@ class Core:
             errand.taken = True
             self.seen_s[message.token] = now
             if custody.giver not in (self.me, ""):
-                self._ask(custody.giver, Passed(message.token, *custody.given, self.me))
+                errand.tell_s = now + self.settings.tell_s
         elif isinstance(answer, Refused) and answer.reason.startswith(ENDED):
             self._stop(answer.reason.removeprefix(ENDED))
         else:
@@ -255,9 +262,17 @@ class Core:
             errand.wait_s = min(max(2 * errand.wait_s, self.settings.retry_s), self.settings.retry_max_s)
             errand.again_s = now + errand.wait_s * (0.5 + self._draw(message.token, number, RETRY))
 
+    def _tell(self, m: int, custody: Custody) -> None:
+        """Who gave it may forget it, if that is not said yet."""
+        if self.errands[m].tell_s is not None:
+            self.errands[m].tell_s = None
+            self._ask(custody.giver, Passed(m, *custody.given, self.me))
+
     def _hand_over(self, now: float, m: int) -> None:
         """Send what is here; or, when whom it was sent to is gone, issue it again."""
         custody, errand = self.rows.get(f"custody/{m}"), self.errands[m]
+        if custody and errand.tell_s is not None and now >= errand.tell_s:
+            self._tell(m, custody)
         if custody is None or errand.passed:
             return
         if not custody.to:
@@ -291,8 +306,10 @@ class Core:
 
     def _silent(self, now: float, m: int) -> None:
         """Long unseen: ask around, and when that brings nothing, issue the last copy again."""
+        if not self.visits.exact or now - self.seen_s[m] < self.settings.silence_s:
+            return
         custody = self.rows.get(f"custody/{m}")
-        if not self.visits.exact or custody is None or now - self.seen_s[m] < self.settings.silence_s:
+        if custody is None:
             return
         wait_s = self.settings.silence_s * (1 + self._draw(m, self._index, SILENCE))
         if now - self.seen_s[m] < wait_s:
@@ -395,5 +412,7 @@ class Core:
         for m, errand in self.errands.items():
             if f"custody/{m}" in self.rows and not errand.taken and errand.asked is None:
                 times.append(errand.again_s)
+            if errand.tell_s is not None:
+                times.append(errand.tell_s)
             times.append(self.seen_s[m] + self.settings.silence_s)
         return min((time_s for time_s in times if time_s > now), default=now + self.settings.silence_s)

@@ -67,7 +67,7 @@ class World:
         ]  # fmt: skip
         self.near = {name: tuple(_other(link, name) for link in self.links if name in link) for name in names}
         stop = chance.choice(({}, {}, {}, {"hops_max": tokens * chance.randint(50, 500)}, {"tolerance": TOLERANCE}))
-        self.settings = Settings(names, tokens, seed, (dict(ring),) * tokens, 1.0, silence_s=12.0, **stop)
+        self.settings = Settings(names, tokens, seed, (dict(ring),) * tokens, 1.0, silence_s=12.0, tell_s=0.05, **stop)
         method = Mean(tokens, chance.randint(1, 20), chance.choice(("scalar", "agents")))
         self.visits = make_visits(method, 1, count, self.settings.tolerance)
         self.nodes = {name: Node(name, float(chance.randint(1, 9))) for name in names}

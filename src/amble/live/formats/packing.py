@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from amble.arrays import Array, Tree, named_leaves
+from amble.arrays import Array, Tree, leaves, named_leaves
 from amble.errors import AmbleError
 
 LENGTH = struct.Struct("<H")
@@ -79,15 +79,6 @@ class Packing:
         if finite and not np.isfinite(numbers).all():
             raise Refusal("it holds a number that is not finite")
         return _filled(self.template, iter([numbers[a:b].reshape(shape) for a, b, shape in self._places]))
-
-
-def leaves(tree: Tree) -> Iterator[Array]:
-    """The arrays of a tree, in order."""
-    if isinstance(tree, tuple):
-        for branch in tree:
-            yield from leaves(branch)
-    else:
-        yield tree
 
 
 def _filled(like: Tree, arrays: Iterator[Array]) -> Tree:
