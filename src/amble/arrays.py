@@ -27,8 +27,7 @@ def while_loop(xp: Any, condition: Callable[[Any], Any], body: Callable[[Any], A
 
 def norm(x: Array) -> Array:
     """|x|, the Euclidean length of a vector."""
-    xp = namespace(x)
-    return xp.sqrt(xp.sum(x * x))
+    return namespace(x).sqrt((x * x).sum())
 
 
 def tree_map(function: Callable[..., Array], *trees: Tree) -> Tree:

@@ -208,7 +208,7 @@ class Core:
         else:
             with np.errstate(all="ignore"):  # of numbers that are finite and still too large
                 holder, given, parcel = self.visits.visit(self.objective, *known)
-        if not (is_finite(holder) and is_finite(parcel)):
+        if not is_finite((holder, parcel)):
             if question_number is not None:
                 self.saying.append(Reply(question_number, Refused("a visit of it gives numbers that are not finite")))
             self._stop(f"token {m} has diverged at hop {message.hop + 1}: try other settings of the method")
@@ -246,12 +246,14 @@ class Core:
         """
         up = [name for name in self.neighbours if name not in self.down_s]
         ways = [name for name in up if name != giver] or up
-        met, places = message.payload.met, self.settings.places
-        awaited = [place for place in places.values() if not message.payload.buried[place]]
-        if ways and met.max() - met[awaited].min(initial=met.max()) > MISSED_LAPS * len(self.settings.agents):
+        met, buried, places = message.payload.met.tolist(), message.payload.buried.tolist(), self.settings.places
+        latest = max(met)
+        if ways and latest - min((met[k] for k in places.values() if not buried[k]), default=latest) > (
+            MISSED_LAPS * len(self.settings.agents)
+        ):
             return min(ways, key=lambda name: float(met[places[name]]))
         laid = self.settings.next[message.token].get(self.me, "") if self.settings.next else ""
-        stray = STRAY if message.payload.buried.any() else 0.0
+        stray = STRAY if any(buried) else 0.0
         if laid in ways and not stray:
             return laid
         draw = self._draw(message.token, message.hop * 64 + message.epoch.number, HOP)

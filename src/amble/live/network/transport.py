@@ -24,6 +24,7 @@ from amble.errors import AmbleError, need, unknown
 from amble.live.network.answering import Answered, Awaited, WayBack
 from amble.live.network.place import Place, alive_key, ask_key, settings
 from amble.live.network.sending import PART_BYTES, Joiner, Window, parts
+from amble.live.network.staying import stay
 
 Reply = Callable[[bytes], None]
 Hear = Callable[[str, bytes, Reply], None]
@@ -48,6 +49,8 @@ class Transport:
         self._up = {link.name: False for link in place.neighbours}
         self._links: dict[tuple[str, str, str], str] = {}  # session, from, to: the name in the certificate
         self._joined: frozenset[str] = frozenset()  # names whose session somebody else has links of, too
+        both = [way for name in self._up for way in ((place.name, name), (name, place.name))]
+        self._keys = {(one, other): self._zenoh.KeyExpr(ask_key(place.run, other, one)) for one, other in both}
         self._windows = {name: Window() for name in self._up}
         self._joiners = {name: Joiner(place.bytes_max) for name in self._up}
         self._numbers = itertools.count()
@@ -81,7 +84,7 @@ class Transport:
         self._session = session
         session.info.declare_link_events_listener(self._callback(self._linked), history=True)
         for name in self._up:
-            session.declare_queryable(ask_key(run, me, name), self._callback(partial(self._question, name)))
+            session.declare_queryable(self._keys[name, me], self._callback(partial(self._question, name)))
         for name in self._up:
             seen = self._callback(partial(self._seen, name))
             session.liveliness().declare_subscriber(alive_key(run, name), seen, history=True)
@@ -150,7 +153,7 @@ class Transport:
                 return
             try:
                 session.get(
-                    ask_key(self.place.run, to, self.place.name),
+                    self._keys[self.place.name, to],
                     self._callback(answer.take, answer.end),
                     payload=part,
                     attachment=header or None,
@@ -207,7 +210,8 @@ class Transport:
                 time.sleep(1.0)
 
     def _question(self, sender: str, query: Any) -> None:
-        key = ask_key(self.place.run, self.place.name, sender)
+        stay()
+        key = self._keys[sender, self.place.name]
         try:
             with self._lock:
                 if self._waiting >= self.place.waiting_max:
