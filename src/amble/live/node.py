@@ -23,7 +23,7 @@ from amble.live.effects import Ask, Effect, Persist, Reply, Report, Wake
 from amble.live.formats import wire
 from amble.live.formats.journal import Journal
 from amble.live.formats.shape import Shape
-from amble.live.message import Accepted, Question, Refused, Stop
+from amble.live.message import Accepted, Answer, Question, Refused, Stop
 from amble.live.network.transport import Transport
 from amble.live.protocol import Core
 from amble.live.records import trained
@@ -57,6 +57,7 @@ class Node:
         self.inputs: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
         self.thanks: deque[Callable[[float], list[Effect]]] = deque()  # inputs that the thread is not woken for
         self.replies: dict[int, Callable[[bytes], None]] = {}
+        self.accepted = wire.encode(self.shape, Accepted())  # most answers are this one
         self.heard = 0
         self.bytes = 0
         self.begun_s = time.monotonic()
@@ -82,7 +83,10 @@ class Node:
 
     def answered(self, ask: Ask, data: bytes | None) -> None:
         try:
-            answer = None if data is None else wire.decode_answer(self.shape, data)
+            if data == self.accepted:
+                answer: Answer | None = Accepted()
+            else:
+                answer = None if data is None else wire.decode_answer(self.shape, data)
         except wire.Refusal as refusal:
             log.warning("refused an answer of %s: %s", ask.to, refusal)
             answer = None
@@ -150,7 +154,9 @@ class Node:
             if isinstance(effect, Persist):
                 self._persist(effect)
             elif isinstance(effect, Reply):
-                self.replies.pop(effect.question)(wire.encode(self.shape, effect.answer))
+                accepted = isinstance(effect.answer, Accepted)
+                said = self.accepted if accepted else wire.encode(self.shape, effect.answer)
+                self.replies.pop(effect.question)(said)
             elif isinstance(effect, Ask):
                 transport.ask(effect.to, wire.encode(self.shape, effect.question), ANSWER_S, self._answer(effect))
             elif isinstance(effect, Wake):
