@@ -1,123 +1,275 @@
-"""How long a live hop takes beside a bare question and answer over the same links, in one run.
+"""How long a live hop takes beside a bare Zenoh query of the same size over the same links, in one run.
 
     python benchmarks/hops.py            # a ring of 8 agents, 3 tokens, next to no computing: WPG with 11 unknowns
 
-A hop is what lies between two visits of a token: an answer, a question, its decoding, a visit, a journal transaction
-that is on the disk before the answer goes out, encoding. The bare question has the size of a hop's message and is
-answered at once. What the journal's sync costs is measured on its own: the same transaction with and without it.
+A hop is what lies between two visits of a token: a question, its decoding, a visit, a journal transaction that is on
+the disk before the answer goes out, encoding. It is held against two things, both with Zenoh as amble sets it up (mTLS,
+access control) and nothing of amble's around it:
+
+    lone    one query between two processes that have nothing else to do, from asking to the answer
+    ring    as many processes in a ring and as many queries walking as the run has agents and tokens; each is answered
+            at once and asked of the next. This has the run's load, so the two share the cores alike.
+
+The rounds alternate between the live ring and the bare one, because others may use the machine: compare within a round.
+CPU time is that of all processes together, by the kernel's count. A hop has one journal transaction; what that takes is
+measured on its own, with and without the disk's sync.
 """
 
+import argparse
+import contextlib
+import json
+import os
 import queue
 import sqlite3
 import statistics
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 import amble
 from amble.live import visits
 from amble.live.cluster import Cluster, configure, free_ports, rows_of
-from amble.live.effects import Persist, Visit
+from amble.live.effects import Custody, Persist, Share, Sight, Visit
 from amble.live.formats import wire
 from amble.live.formats.journal import Journal
 from amble.live.formats.shape import Shape
 from amble.live.message import Epoch, Token
-from amble.live.network.place import Link, Place
-from amble.live.network.transport import Transport
+from amble.live.network.place import Link, Place, ask_key, settings
 from amble.live.trust import identity
 
-SECONDS = 20
-QUESTIONS = 2000
+AGENTS, TOKENS = 8, 3
+START_S, MEASURE_S = 4.0, 8.0
+QUERIES, TRANSACTIONS = 2000, 500
+PING = 255
+RUN = "0" * 32
 
 
-def bare_us(folder, size):
-    """Median microseconds of a question of this size and an answer at once, over mTLS between two agents."""
-    run = "0" * 32
-    ports = dict(zip(("one", "two"), free_ports(2), strict=True))
-    identity.make_authority(folder / "authority", "bare", 10)
-    opened = []
-    for name, other in (("one", "two"), ("two", "one")):
-        identity.issue(folder / "authority", name, ["127.0.0.1"], folder / name, 10)
-        place = Place(
-            name, "127.0.0.1", ports[name], (Link(other, "127.0.0.1", ports[other]),), run,
-            folder / name / identity.AUTHORITY, folder / name / identity.CERTIFICATE, folder / name / identity.KEY,
-        )  # fmt: skip
-        up = queue.SimpleQueue()
-        opened.append(
-            (Transport.open(place, lambda _, __, reply: reply(b"yes"), lambda *peer, up=up: up.put(peer)), up)
-        )
-    (first, up), (second, _) = opened
-    up.get(timeout=30)
-    time.sleep(0.5)
-    answers, payload, taken = queue.SimpleQueue(), bytes(size), []
-    for _ in range(QUESTIONS):
-        begin = time.perf_counter()
-        first.ask("two", payload, 5, answers.put)
-        assert answers.get(timeout=10) == b"yes"
-        taken.append(time.perf_counter() - begin)
-    first.close()
-    second.close()
-    return statistics.median(taken) * 1e6
+class Pace(NamedTuple):
+    """What was measured of a ring."""
+
+    hops_s: float
+    hop_us: float  # the median
+    cpu_us: float  # a hop
 
 
-def journal_us(folder, config, problem, sync):
-    """Median microseconds of a visit's transaction."""
-    kind = visits.make(config.method, config.model.dimension, len(config.peers))
-    shape = Shape(config.agent(config.agents[0]).digest, config.agents, config.method.tokens, kind.parcel(0))
-    f = problem.objective(0)
-    journal = Journal.open(folder / f"{sync}.db", shape, kind, f, config.agents[0])
-    journal.connection.execute(f"PRAGMA synchronous = {sync}")
-    holder, _, parcel = kind.visit(f, kind.holder(f), kind.share(), kind.parcel(0), 0, 1, True)
-    taken = []
-    for hop in range(500):
-        rows = {"holder": holder}
-        visit = Visit(0, Epoch(0, 0), hop, config.agents[1], hop, parcel, parcel)
-        begin = time.perf_counter()
-        journal.persist(Persist(rows, visit), time.time())
-        taken.append(time.perf_counter() - begin)
-    journal.close()
-    return statistics.median(taken) * 1e6
+def cpu_s(pids):
+    """CPU seconds that processes have used, all their threads."""
+    total = 0.0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
 
 
-def main():
-    agents, tokens = 8, 3
-    data = amble.load("diabetes")
-    problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=1e-2)
-    config = configure(
-        problem, amble.WPG(alpha=0.1, tokens=tokens), amble.networks.ring(agents), {"seconds": SECONDS}, 0, {}
-    )
-    with tempfile.TemporaryDirectory() as held:
-        folder = Path(held)
-        with Cluster.make(folder / "bundle", config, rows_of(problem, data.X, data.y)) as cluster:
-            cluster.start_all()
+def measured(pids, times_of):
+    """Wait for the start, measure; `times_of` gives each token's times once the processes have ended."""
+    time.sleep(START_S)
+    begin_s, begin_cpu_s = time.time(), cpu_s(pids)
+    time.sleep(MEASURE_S)
+    end_s, end_cpu_s = time.time(), cpu_s(pids)
+    walked = [np.sort(found) for found in times_of()]
+    steady = [found[(found > begin_s) & (found < end_s)] for found in walked]
+    hops = sum(map(len, steady))
+    median_s = float(np.median(np.concatenate([np.diff(found) for found in steady])))
+    return Pace(hops / (end_s - begin_s), median_s * 1e6, (end_cpu_s - begin_cpu_s) / hops * 1e6)
+
+
+def live(folder, config, rows):
+    """The ring as amble runs it."""
+    with Cluster.make(folder, config, rows) as cluster:
+
+        def times():
             while cluster.running():
-                time.sleep(0.5)
+                time.sleep(0.2)
             if cluster.failed():
                 sys.exit(f"agents failed: {cluster.failed()}")
-        times = {}
+            found = {}
+            for name in config.agents:
+                address = f"file:{folder / name / 'journal.db'}?mode=ro"
+                with contextlib.closing(sqlite3.connect(address, uri=True)) as journal:
+                    for token, time_s in journal.execute("SELECT token, time_s FROM visits"):
+                        found.setdefault(token, []).append(time_s)
+            return found.values()
+
+        cluster.start_all()
+        return measured([process.pid for process in cluster.processes.values()], times)
+
+
+class Bare:
+    """One agent's end of the bare links: a Zenoh session as amble sets it up."""
+
+    def __init__(self, folder, names, ports, me):
+        import zenoh
+
+        self.zenoh, name = zenoh, names[me]
+        near = {(me + 1) % len(names), (me - 1) % len(names)}
+        place = Place(
+            name, "127.0.0.1", ports[me], tuple(Link(names[k], "127.0.0.1", ports[k]) for k in near), RUN,
+            folder / name / identity.AUTHORITY, folder / name / identity.CERTIFICATE, folder / name / identity.KEY,
+        )  # fmt: skip
+        self.session = zenoh.open(zenoh.Config.from_json5(json.dumps(settings(place))))
+        self.heard = queue.SimpleQueue()
+        self.asked = ask_key(RUN, name, names[me - 1])
+        self.asking = ask_key(RUN, names[(me + 1) % len(names)], name)
+        self.session.declare_queryable(self.asked, self.callback(self.hear))
+
+    def callback(self, function):
+        return self.zenoh.handlers.Callback(function, indirect=False)
+
+    def hear(self, query):
+        payload = bytes(query.payload)
+        query.reply(self.asked, b"yes")
+        query.drop()
+        self.heard.put(payload)
+
+    def ask(self, payload, answered):
+        self.session.get(
+            self.asking, answered, payload=payload, timeout=10.0,
+            consolidation=self.zenoh.ConsolidationMode.NONE, congestion_control=self.zenoh.CongestionControl.DROP,
+        )  # fmt: skip
+
+
+def bare_agent(folder, names, ports, me, size):
+    """The whole of a process of the bare ring: once all are told to begin, it passes on what it hears."""
+    bare, times, there = Bare(folder, names, ports, me), {}, threading.Event()
+    ping = bare.callback(lambda reply: there.set() if reply.ok else None)
+    while not there.wait(0.2):
+        bare.ask(bytes([PING]), ping)
+    print("there", flush=True)
+    sys.stdin.readline()
+    ignored = bare.callback(lambda _: None)
+    end_s = time.monotonic() + START_S + MEASURE_S + 1.0
+    if me < TOKENS:
+        bare.heard.put(bytes([me]) * size)
+    while (left_s := end_s - time.monotonic()) > 0:
+        with contextlib.suppress(queue.Empty):
+            heard = bare.heard.get(timeout=left_s)
+            if heard[0] != PING:
+                times.setdefault(heard[0], []).append(time.time())
+                bare.ask(heard, ignored)
+    print(json.dumps(times), flush=True)
+    time.sleep(1.0)
+    bare.session.close()
+
+
+def start_bare(folder, names, ports, me, size):
+    given = json.dumps([str(folder), names, ports, me, size])
+    command = [sys.executable, __file__, "--bare", given]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def bare_ring(folder, names, size):
+    """The same ring with nothing but Zenoh."""
+    ports = free_ports(len(names))
+    started = [start_bare(folder, names, ports, me, size) for me in range(len(names))]
+    for process in started:
+        process.stdout.readline()
+    for process in started:
+        process.stdin.write("begin\n")
+        process.stdin.flush()
+
+    def times():
+        found = {}
+        for process in started:
+            for token, times_s in json.loads(process.communicate()[0].splitlines()[-1]).items():
+                found.setdefault(token, []).extend(times_s)
+        return found.values()
+
+    return measured([process.pid for process in started], times)
+
+
+def lone_us(folder, names, size):
+    """Median microseconds of a query, from asking to the answer, between two processes with nothing else to do."""
+    ports, answers, payload, taken = free_ports(2), queue.SimpleQueue(), bytes([PING]) * size, []
+    first, second = Bare(folder, names[:2], ports, 0), start_bare(folder, names[:2], ports, 1, size)
+    second.stdout.readline()
+    answered = first.callback(lambda reply: answers.put(bytes(reply.ok.payload)))
+    for _ in range(QUERIES):
+        begin = time.perf_counter()
+        first.ask(payload, answered)
+        assert answers.get(timeout=10) == b"yes"
+        taken.append(time.perf_counter() - begin)
+    second.kill()
+    second.communicate()
+    first.session.close()
+    return statistics.median(taken) * 1e6
+
+
+def journal_us(path, shape, kind, f, sync):
+    """Median microseconds, by the clock and of CPU time, of a visit's transaction with all its rows."""
+    me, sender = shape.agents[:2]
+    journal = Journal.open(path, shape, kind, f, me)
+    journal.connection.execute(f"PRAGMA synchronous = {sync}")
+    epoch, taken = Epoch(0, 0), []
+    for hop in range(TRANSACTIONS):
+        m = hop % TOKENS
+        holder, given, parcel = kind.visit(f, kind.holder(f), kind.share(), kind.parcel(m), 0, 1, True)
+        custody = Custody(Token(m, epoch, hop, me, parcel), sender, sender, Sight(epoch, hop), True)
+        rows = {"holder": holder, f"share/{m}": Share(epoch, given), f"sight/{m}": Sight(epoch, hop)}
+        visit = Visit(m, epoch, hop, sender, hop, parcel, parcel)
+        begin, begin_cpu = time.perf_counter(), time.thread_time()
+        journal.persist(Persist(rows | {f"custody/{m}": custody}, visit), time.time())
+        taken.append((time.perf_counter() - begin, time.thread_time() - begin_cpu))
+    journal.close()
+    return np.median(taken, axis=0) * 1e6
+
+
+def line(*cells):
+    print("| " + " | ".join(cell if isinstance(cell, str) else f"{cell:,.0f}" for cell in cells) + " |", flush=True)
+
+
+def one_round(number, folder, config, rows, shape, kind, f, size):
+    names = list(config.agents)
+    lone = lone_us(folder, names, size)
+    bare = bare_ring(folder, names, size)
+    hop = live(folder / f"live{number}", config, rows)
+    synced, unsynced = (journal_us(folder / f"{number}{sync}.db", shape, kind, f, sync) for sync in ("FULL", "OFF"))
+
+    def ratios(hop_us, cpu_us):
+        return f"{hop_us / lone:.1f}", f"{hop_us / bare.hop_us:.1f}", f"{cpu_us / bare.cpu_us:.1f}"
+
+    line(str(number), "a lone bare query", "", lone, "", "1", "", "")
+    line("", "the bare ring", *bare, *ratios(*bare[1:]))
+    line("", "the live ring", *hop, *ratios(*hop[1:]))
+    line("", "a journal transaction on its own", "", *synced, *ratios(*synced))
+    line("", "... without the disk's sync", "", *unsynced, *ratios(*unsynced))
+
+
+def main(rounds):
+    data = amble.load("diabetes")
+    problem = amble.Problem.from_arrays(data.X, data.y, agents=AGENTS, ridge=1e-2)
+    stop = {"seconds": START_S + MEASURE_S + 2.0}
+    method = amble.WPG(alpha=0.1, tokens=TOKENS)
+    config = configure(problem, method, amble.networks.ring(AGENTS), stop, 0, {})
+    kind = visits.make(method, config.model.dimension, AGENTS)
+    shape = Shape(config.agent(config.agents[0]).digest, config.agents, TOKENS, kind.parcel(0))
+    size = len(wire.encode(shape, Token(0, Epoch(0, 0), 1, config.agents[0], kind.parcel(0))))
+    print(f"{AGENTS} agents in a ring, {TOKENS} tokens, {size} B, {os.cpu_count()} cores\n")
+    line("round", "what", "hops/s", "median us", "CPU us a hop", "to lone", "to bare ring", "CPU to bare ring")
+    print("|---" * 8 + "|")
+    with tempfile.TemporaryDirectory() as held:
+        folder = Path(held)
+        identity.make_authority(folder / "authority", "bare", 10)
         for name in config.agents:
-            journal = sqlite3.connect(f"file:{folder / 'bundle' / name / 'journal.db'}?mode=ro", uri=True)
-            for token, time_s in journal.execute("SELECT token, time_s FROM visits"):
-                times.setdefault(token, []).append(time_s)
-            journal.close()
-        walked = [np.sort(found) for found in times.values()]
-        end = min(found[-1] for found in walked)
-        steady = [found[(found > end - SECONDS / 2) & (found < end)] for found in walked]
-        hops_s = sum(len(found) for found in steady) / (SECONDS / 2)
-        hop_us = float(np.median(np.concatenate([np.diff(found) for found in steady]))) * 1e6
-        kind = visits.make(config.method, config.model.dimension, agents)
-        shape = Shape(config.agent(config.agents[0]).digest, config.agents, tokens, kind.parcel(0))
-        message = Token(0, Epoch(0, 0), 1, config.agents[0], kind.parcel(0))
-        size = len(wire.encode(shape, message))
-        bare = bare_us(folder / "bare", size)
-        synced, unsynced = (journal_us(folder, config, problem, sync) for sync in ("FULL", "OFF"))
-    print(f"{agents} agents in a ring, {tokens} tokens, {size} B: {hops_s:,.0f} hops/s, median hop {hop_us:,.0f} us")
-    print(f"a bare question and answer of that size: {bare:,.0f} us; a hop is {hop_us / bare:.1f} times as long")
-    print(f"a visit's journal transaction: {synced:,.0f} us, of which {synced - unsynced:,.0f} us is the disk's sync")
+            identity.issue(folder / "authority", name, ["127.0.0.1"], folder / name, 9)
+        rows = rows_of(problem, data.X, data.y)
+        for number in range(1, rounds + 1):
+            one_round(number, folder, config, rows, shape, kind, problem.objective(0), size)
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--bare", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.bare:
+        folder, *others = json.loads(given.bare)
+        bare_agent(Path(folder), *others)
+    else:
+        main(given.rounds)

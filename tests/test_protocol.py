@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from amble.live.message import Accepted, Epoch, Found, Passed, Refused, Seek, Stop, Token
-from amble.live.protocol import Ask, Persist, Reply, Sight
+from amble.live.protocol import Ask, Persist, Reply, Sight, Wake
 from amble.live.visits import RawVisits
 from linked_cores import NAMES, PATIENCE_S, SILENCE_S, Link
 
@@ -119,6 +119,44 @@ def test_a_sender_forgets_once_the_receiver_has_handed_on():
     link.down("a", "b")
     link.wait(PATIENCE_S + 0.1, "a")
     assert not link.said("reissue")
+
+
+def test_a_giver_is_told_later_and_still_in_time():
+    """ "That it has handed a token on the receiver says `tell_s` later." """
+    link = Link(tell_s=0.5)
+    link.deliver(Token)
+    link.deliver(Token)
+    wake = next(e.at_s for e in reversed(link.cores["b"].tick(0.1)) if isinstance(e, Wake))
+    assert (link.take(Passed), wake) == (None, 0.5)
+    link.wait(0.5, "b")
+    passed = link.deliver(Passed)
+    assert (passed[0], passed[1].to, passed[1].question.hop) == ("b", "a", 1)
+    assert link.take(Passed) is None
+    link.down("a", "b")
+    link.wait(PATIENCE_S + 0.1, "a")
+    assert not link.said("reissue")
+
+
+def test_a_giver_that_has_the_token_again_is_not_told():
+    """ "... and not at all if it comes back from the very agent that was to be told, whose copy is a newer one by
+    then." """
+    link = Link(tell_s=0.5)
+    for _ in range(20):
+        link.deliver(Token)
+        assert link.take(Passed) is None
+    assert all(link.cores[name].errands[0].tell_s is None or link.cores[name].errands[0].taken for name in NAMES)
+
+
+def test_a_giver_that_has_not_is_told_when_the_token_is_back_from_another():
+    """ "... or when the token is back sooner." """
+    link = Link(tell_s=0.5)
+    link.deliver(Token)
+    link.deliver(Token)  # c has it from b, and b has it from a
+    back = link.disks["c"]["custody/0"].message
+    link.do("b", link.cores["b"].heard(link.now, 99, back))
+    passed = link.deliver(Passed)
+    assert (passed[0], passed[1].to, passed[1].question.hop) == ("b", "a", 1)
+    assert link.cores["a"].errands[0].passed
 
 
 def test_only_the_sender_issues_again_and_only_after_its_patience():

@@ -27,8 +27,7 @@ def while_loop(xp: Any, condition: Callable[[Any], Any], body: Callable[[Any], A
 
 def norm(x: Array) -> Array:
     """|x|, the Euclidean length of a vector."""
-    xp = namespace(x)
-    return xp.sqrt(xp.sum(x * x))
+    return namespace(x).sqrt((x * x).sum())
 
 
 def tree_map(function: Callable[..., Array], *trees: Tree) -> Tree:
@@ -37,6 +36,19 @@ def tree_map(function: Callable[..., Array], *trees: Tree) -> Tree:
         return function(*trees)
     kind = cast(Any, type(trees[0]))
     return kind(*(tree_map(function, *branches) for branches in zip(*trees, strict=True)))
+
+
+def leaves(tree: Tree) -> list[Array]:
+    """The arrays of a tree, in order."""
+    if not isinstance(tree, tuple):
+        return [tree]
+    found: list[Array] = []
+    for branch in tree:
+        if isinstance(branch, tuple):
+            found += leaves(branch)
+        else:
+            found.append(branch)
+    return found
 
 
 def named_leaves(tree: Tree, name: str) -> dict[str, Array]:

@@ -88,6 +88,7 @@ class Settings:
     patience_s: float = 2.0
     retry_s: float = 0.1
     retry_max_s: float = 2.0
+    tell_s: float = 0.0  # after a hand-over was taken, until who gave the token is told of it
     silence_s: float = 120.0
     hops_max: int = 0  # of all tokens together, about: each may make its share; 0 is no limit
     tolerance: float = 0.0  # stop when the model stands still; 0 is never
@@ -111,5 +112,11 @@ class Errand:
     asked: int | None = None  # the question under way
     taken: bool = False
     passed: bool = False
+    tell_s: float | None = None  # when who gave it is told that it was handed on; None: nobody has to be
     again_s: float = 0.0
     wait_s: float = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Nobody needs this agent for it any more."""
+        return self.passed and self.tell_s is None

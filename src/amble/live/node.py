@@ -10,6 +10,7 @@ import math
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from amble.live.effects import Ask, Effect, Persist, Reply, Report, Wake
 from amble.live.formats import wire
 from amble.live.formats.journal import Journal
 from amble.live.formats.shape import Shape
-from amble.live.message import Question, Refused, Stop
+from amble.live.message import Accepted, Answer, Question, Refused, Stop
 from amble.live.network.transport import Transport
 from amble.live.protocol import Core
 from amble.live.records import trained
@@ -33,6 +34,7 @@ ANSWER_S = 60.0  # how long an answer is waited for: a visit may take long, and 
 STATUS_S = 0.5
 LINGER_S = 3.0  # after the end: so that all neighbours can hear of it
 MISSED_S = 5.0  # after the start, who is not there is named
+SOON_S = 0.05  # until what nobody waits for is taken up
 FULL_S = 1.0  # between two attempts to write to a full disk
 TOLD = {"recount": logging.WARNING, "reissue": logging.WARNING, "absorbed": logging.INFO, "refused": logging.ERROR,
         "stopped": logging.INFO, "leaves": logging.INFO, "left": logging.INFO}  # fmt: skip
@@ -54,7 +56,9 @@ class Node:
             config.name, near, config.protocol_settings(), self.visits, objective, rows=self.journal.load()
         )
         self.inputs: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
+        self.thanks: deque[Callable[[float], list[Effect]]] = deque()  # inputs that the thread is not woken for
         self.replies: dict[int, Callable[[bytes], None]] = {}
+        self.accepted = wire.encode(self.shape, Accepted())  # most answers are this one
         self.heard = 0
         self.bytes = 0
         self.begun_s = time.monotonic()
@@ -81,12 +85,18 @@ class Node:
 
     def answered(self, ask: Ask, data: bytes | None) -> None:
         try:
-            answer = None if data is None else wire.decode_answer(self.shape, data)
+            if data == self.accepted:
+                answer: Answer | None = Accepted()
+            else:
+                answer = None if data is None else wire.decode_answer(self.shape, data)
         except wire.Refusal as refusal:
             log.warning("refused an answer of %s: %s", ask.to, refusal)
             answer = None
         if isinstance(ask.question, Stop) and answer is not None:
             self.told.add(ask.to)
+        elif isinstance(answer, Accepted):
+            self.thanks.append(lambda now: self.core.answered(now, ask.number, answer))
+            return
         self.inputs.put(lambda now: self.core.answered(now, ask.number, answer))
 
     def knocked(self, shown: bytes, answer: Callable[[str], None]) -> None:
@@ -122,6 +132,8 @@ class Node:
                 now = time.monotonic()
                 act = self._next_input(max(0.0, min(self.wake_s, self.status_s) - now))
                 now = time.monotonic()
+                while self.thanks:
+                    self._carry_out(self.thanks.popleft()(now), transport)
                 self._carry_out(act(now), transport)
                 if self.config.stop.seconds and now - self.begun_s > self.config.stop.seconds:
                     self._carry_out(self.core.halt(now, f"{self.config.stop.seconds:g} s are over"), transport)
@@ -153,6 +165,8 @@ class Node:
         return LEAVE_S
 
     def _next_input(self, wait_s: float) -> Callable[[float], list[Effect]]:
+        if self.core.asked:
+            wait_s = min(wait_s, SOON_S)
         try:
             return self.inputs.get(timeout=wait_s)
         except queue.Empty:
@@ -174,7 +188,9 @@ class Node:
             if isinstance(effect, Persist):
                 self._persist(effect)
             elif isinstance(effect, Reply):
-                self.replies.pop(effect.question)(wire.encode(self.shape, effect.answer))
+                accepted = isinstance(effect.answer, Accepted)
+                said = self.accepted if accepted else wire.encode(self.shape, effect.answer)
+                self.replies.pop(effect.question)(said)
             elif isinstance(effect, Ask):
                 transport.ask(effect.to, wire.encode(self.shape, effect.question), ANSWER_S, self._answer(effect))
             elif isinstance(effect, Wake):

@@ -5,7 +5,9 @@ Theory of operation
 **Custody.** A token is always in somebody's hands. Who holds it has journaled it, *with the neighbour it is meant for*,
 before it acknowledged it; who sent it keeps a copy until the receiver says that it has, in turn, handed it on. A
 message may be lost, doubled, late or overtaken: a hand-over is asked again until it is answered, and what was seen
-before (same epoch, same hop or an earlier one) is acknowledged again and not visited again.
+before (same epoch, same hop or an earlier one) is acknowledged again and not visited again. That it has handed a token
+on the receiver says `tell_s` later (a small part of `patience_s`, in which that is not needed), or when the token is
+back sooner; and not at all if it comes back from the very agent that was to be told, whose copy is a newer one by then.
 
 **Epochs.** After the first attempt to send, the destination of a token changes only together with its epoch: a lost
 acknowledgement must never make two tokens of one epoch. Epochs are ordered, (number, author); the larger one wins, and
@@ -40,6 +42,7 @@ from typing import Any
 import numpy as np
 
 from amble import chance
+from amble.arrays import leaves
 from amble.live.effects import (
     Ask,
     Custody,
@@ -70,7 +73,7 @@ NEVER = Epoch(-1, 0)  # of a share that was taken out again
 
 def is_finite(tree: Any) -> bool:
     """Whether all numbers of a tree are."""
-    return all(map(is_finite, tree)) if isinstance(tree, tuple) else bool(np.isfinite(tree).all())
+    return bool(np.isfinite(np.concatenate(leaves(tree), axis=None)).all())
 
 
 @dataclass
@@ -218,7 +221,7 @@ class Core:
         else:
             with np.errstate(all="ignore"):  # of numbers that are finite and still too large
                 holder, given, parcel = self.visits.visit(self.objective, *known)
-        if not (is_finite(holder) and is_finite(parcel)):
+        if not is_finite((holder, parcel)):
             if question_number is not None:
                 self.saying.append(Reply(question_number, Refused("a visit of it gives numbers that are not finite")))
             self._stop(f"token {m} has diverged at hop {message.hop + 1}: try other settings of the method")
@@ -232,11 +235,13 @@ class Core:
             f"sight/{m}": Sight(epoch, message.hop + 1),
             f"custody/{m}": custody._replace(tried=bool(custody.to)),
         }
-        number = int(holder.visits)
+        number, before = int(holder.visits), self.rows.get(f"custody/{m}")
         self._persist(rows, Visit(m, epoch, message.hop + 1, message.sender, number, message.payload, parcel))
         if question_number is not None:
             self.saying.append(Reply(question_number, Accepted()))
         self.saying.append(Report("visit", m, epoch, message.hop + 1))
+        if before and before.giver != message.sender:
+            self._tell(m, before)
         self.errands[m], self.seen_s[m] = Errand(again_s=now), now
         limit, still = self.settings.hops_max / self.settings.tokens, 2 * max(1.0, float(parcel.members))
         if limit and message.hop + 1 >= limit:
@@ -254,13 +259,17 @@ class Core:
         """
         up = [name for name in self.neighbours if name not in self.down_s and name not in self.parting]
         ways = [name for name in up if name != giver] or up
-        met, places = message.payload.met, self.settings.places
-        awaited = [place for place in places.values() if not message.payload.buried[place]]
-        if ways and met.max() - met[awaited].min(initial=met.max()) > MISSED_LAPS * len(self.settings.agents):
+        met, buried, places = message.payload.met.tolist(), message.payload.buried.tolist(), self.settings.places
+        latest = max(met)
+        if ways and latest - min((met[k] for k in places.values() if not buried[k]), default=latest) > (
+            MISSED_LAPS * len(self.settings.agents)
+        ):
             return min(ways, key=lambda name: float(met[places[name]]))
         laid = self.settings.next[message.token].get(self.me, "") if self.settings.next else ""
+        stray = STRAY if any(buried) else 0.0
+        if laid in ways and not stray:
+            return laid
         draw = self._draw(message.token, message.hop * 64 + message.epoch.number, HOP)
-        stray = STRAY if message.payload.buried.any() else 0.0
         if laid in ways and draw >= stray:
             return laid
         return ways[int(draw / (stray if laid in ways else 1.0) * len(ways))] if ways else ""
@@ -277,7 +286,7 @@ class Core:
             errand.taken = True
             self.seen_s[message.token] = now
             if custody.giver not in (self.me, ""):
-                self._ask(custody.giver, Passed(message.token, *custody.given, self.me))
+                errand.tell_s = now + self.settings.tell_s
         elif isinstance(answer, Refused) and answer.reason.startswith(ENDED):
             self._stop(answer.reason.removeprefix(ENDED))
         else:
@@ -288,9 +297,17 @@ class Core:
             errand.wait_s = min(max(2 * errand.wait_s, self.settings.retry_s), self.settings.retry_max_s)
             errand.again_s = now + errand.wait_s * (0.5 + self._draw(message.token, number, RETRY))
 
+    def _tell(self, m: int, custody: Custody) -> None:
+        """Who gave it may forget it, if that is not said yet."""
+        if self.errands[m].tell_s is not None:
+            self.errands[m].tell_s = None
+            self._ask(custody.giver, Passed(m, *custody.given, self.me))
+
     def _hand_over(self, now: float, m: int) -> None:
         """Send what is here; or, when whom it was sent to is gone, issue it again."""
         custody, errand = self.rows.get(f"custody/{m}"), self.errands[m]
+        if custody and errand.tell_s is not None and now >= errand.tell_s:
+            self._tell(m, custody)
         if custody is None or errand.passed:
             return
         if not custody.to:
@@ -324,8 +341,10 @@ class Core:
 
     def _silent(self, now: float, m: int) -> None:
         """Long unseen: ask around, and when that brings nothing, issue the last copy again."""
+        if not self.visits.exact or now - self.seen_s[m] < self.settings.silence_s:
+            return
         custody = self.rows.get(f"custody/{m}")
-        if not self.visits.exact or custody is None or now - self.seen_s[m] < self.settings.silence_s:
+        if custody is None:
             return
         wait_s = self.settings.silence_s * (1 + self._draw(m, self.place, SILENCE))
         if now - self.seen_s[m] < wait_s:
@@ -366,7 +385,7 @@ class Core:
         """Whether it is done: all shares are out, nothing more is coming, and what was here is in other hands."""
         tokens = range(self.settings.tokens)
         inside = [m for m in tokens if (share := self.rows.get(f"share/{m}")) and share.epoch != NEVER]
-        held = [m for m, _ in self._custody() if not self.errands[m].passed]
+        held = [m for m, _ in self._custody() if not self.errands[m].done]
         sending = set(self.neighbours) - self.down_s.keys() - self.parted
         if not inside and sending and now >= self.part_s:
             self.part_s = now + self.settings.retry_s
@@ -454,5 +473,7 @@ class Core:
         for m, errand in self.errands.items():
             if f"custody/{m}" in self.rows and not errand.taken and errand.asked is None:
                 times.append(errand.again_s)
+            if errand.tell_s is not None:
+                times.append(errand.tell_s)
             times.append(self.seen_s[m] + self.settings.silence_s)
         return min((time_s for time_s in times if time_s > now), default=now + self.settings.silence_s)

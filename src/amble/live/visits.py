@@ -124,8 +124,10 @@ class GiftVisits:
 
     def _merged(self, known: boards.Board, token: boards.Token) -> boards.Board:
         """The newer ledgers; but its own is the token's to keep, whatever another issue of it left with the agent."""
-        mine = np.arange(len(known.version)) == token.m
-        return boards.newer(known._replace(version=np.where(mine, -1.0, known.version)), token.board)
+        version = _set(known.version, int(token.m), -1.0)
+        if not (version > token.board.version).any():
+            return token.board
+        return boards.newer(known._replace(version=version), token.board)
 
     def _awaited(self, parcel: Parcel, m: int, me: int) -> int:
         """Agents that a mean over all counts, though they have not given yet: all at the start, none after a recount;

@@ -16,7 +16,7 @@ So tokens help each other as far as news of their ledgers travels: fast where th
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from amble.arrays import Array, namespace, tree_map
+from amble.arrays import Array, namespace
 from amble.methods.gifts import Slot, estimate, message_numbers, nothing, opening
 
 
@@ -80,15 +80,15 @@ class BoardRules:
 
     def read(self, board: Board) -> Array:
         """The model that all ledgers of a board stand for together."""
-        xp = namespace(board.total)
-        return estimate(self.method, xp.sum(board.total, axis=0), xp.sum(board.weight, axis=0))
+        return estimate(self.method, board.total.sum(axis=0), board.weight.sum(axis=0))
 
 
 def newer(one: Board, other: Board) -> Board:
     """The newer entry of each ledger."""
     xp, fresh = namespace(one.total), one.version > other.version
-    board: Board = tree_map(lambda a, b: xp.where(_over(fresh, a), a, b), one, other)
-    return board
+    total = xp.where(_over(fresh, one.total), one.total, other.total)
+    weight = xp.where(_over(fresh, one.weight), one.weight, other.weight)
+    return Board(total, weight, xp.where(fresh, one.version, other.version))
 
 
 def add(board: Board, m: Array, v: Array, w: Array) -> Board:

@@ -76,7 +76,7 @@ class World:
         stop = chance.choice(({}, {}, {}, {"hops_max": tokens * chance.randint(50, 500)}, {"tolerance": TOLERANCE}))
         self.ways = dict(ring)
         self.guests: dict[str, int] = {}  # those who came later, and their places
-        self.settings = Settings(names, tokens, seed, patience_s=1.0, silence_s=12.0, room=ROOM, **stop)
+        self.settings = Settings(names, tokens, seed, patience_s=1.0, silence_s=12.0, tell_s=0.05, room=ROOM, **stop)
         method = Mean(tokens, chance.randint(1, 20), chance.choice(("scalar", "agents")))
         self.visits = make_visits(method, 1, count, self.settings.tolerance, ROOM)
         self.nodes = {name: Node(name, float(chance.randint(1, 9))) for name in names}

@@ -28,6 +28,8 @@ PUT = "INSERT INTO rows VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = ex
 VISIT = "INSERT INTO visits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 EVENT = "INSERT INTO events (kind, token, epoch, author, hop, words, time_s) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
+Work = tuple[str, list[tuple[Any, ...]]]  # a statement, and the values of each line that it writes
+
 
 class Visited(NamedTuple):
     """A line of the record."""
@@ -97,15 +99,15 @@ class Journal:
 
     def persist(self, effect: Persist, time_s: float) -> None:
         """One transaction. Without space for it nothing of it is kept: persist the same again, before all else."""
-        work: list[tuple[str, Any]] = [(PUT, (name, self.rows.pack(name, row))) for name, row in effect.rows.items()]
+        work: list[Work] = [(PUT, [(name, self.rows.pack(name, row)) for name, row in effect.rows.items()])]
         if effect.visit is not None:
-            work.append((VISIT, _line(effect.visit, time_s)))
+            work.append((VISIT, [_line(effect.visit, time_s)]))
         self._write(work)
 
     def event(self, report: Report, time_s: float) -> None:
         """One line among the events."""
         epoch = report.epoch or (None, None)
-        self._write([(EVENT, (report.kind, report.token, *epoch, report.hop, report.words, time_s))])
+        self._write([(EVENT, [(report.kind, report.token, *epoch, report.hop, report.words, time_s)])])
 
     def visits(self) -> list[Visited]:
         """The record, in the order of the agent's own visits."""
@@ -117,12 +119,12 @@ class Journal:
         with sentences(self.path):
             return [Event(*line) for line in self.connection.execute(f"SELECT {columns} FROM events ORDER BY number")]
 
-    def _write(self, work: list[tuple[str, Any]]) -> None:
+    def _write(self, work: list[Work]) -> None:
         with sentences(self.path):
             try:
                 self.connection.execute("BEGIN IMMEDIATE")
-                for statement, values in work:
-                    self.connection.execute(statement, values)
+                for statement, lines in work:
+                    self.connection.executemany(statement, lines)
                 self.connection.execute("COMMIT")
             except BaseException:
                 if self.connection.in_transaction:

@@ -11,14 +11,14 @@ The checksum is against broken memory and software only; against people there is
 import hashlib
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-from amble.arrays import Array, Tree, named_leaves
+from amble.arrays import Array, Tree, leaves, named_leaves
 from amble.errors import AmbleError
 
 LENGTH = struct.Struct("<H")
@@ -60,16 +60,21 @@ class Packing:
             start = stop
         return places
 
-    def pack(self, tree: Tree) -> list[Array]:
-        """One array of bytes a leaf, not copied where that can be avoided.
+    @cached_property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        return [shape for _, _, shape in self._places]
+
+    def pack(self, tree: Tree) -> Array:
+        """Its numbers, one leaf after the other.
 
         A tree of another kind is an error here, before it is anybody else's.
         """
-        arrays = [np.asarray(leaf, NUMBER) for leaf in leaves(tree)]
-        if [array.shape for array in arrays] != [place[2] for place in self._places]:
+        found = leaves(tree)
+        shapes = [np.shape(leaf) for leaf in found]
+        if shapes != self._shapes:
             wanted = ", ".join(f"{name.removeprefix('.')} {shape}" for name, shape in self.layout)
-            raise AmbleError(f"a tree has shapes {[a.shape for a in arrays]}, and those of this run are {wanted}.")
-        return [array.reshape(-1).view(np.uint8) for array in arrays]
+            raise AmbleError(f"a tree has shapes {shapes}, and those of this run are {wanted}.")
+        return _joined(found)
 
     def unpack(self, data: memoryview, finite: bool) -> Tree:
         """The tree, in memory of its own that may be written to."""
@@ -81,36 +86,25 @@ class Packing:
         return _filled(self.template, iter([numbers[a:b].reshape(shape) for a, b, shape in self._places]))
 
 
-def leaves(tree: Tree) -> Iterator[Array]:
-    """The arrays of a tree, in order."""
-    if isinstance(tree, tuple):
-        for branch in tree:
-            yield from leaves(branch)
-    else:
-        yield tree
-
-
 def _filled(like: Tree, arrays: Iterator[Array]) -> Tree:
     if not isinstance(like, tuple):
         return next(arrays)
     kind = cast(Any, type(like))
-    return kind(*[_filled(branch, arrays) for branch in like])
+    return kind(*[_filled(branch, arrays) if isinstance(branch, tuple) else next(arrays) for branch in like])
+
+
+def _joined(arrays: list[Array]) -> Array:
+    return np.concatenate(arrays, axis=None, dtype=NUMBER, casting="unsafe") if arrays else np.empty(0, NUMBER)
 
 
 def digest(tree: Tree) -> str:
     """A tree in 16 hex digits, for the record: equal only where every bit is."""
-    whole = hashlib.sha256()
-    for leaf in leaves(tree):
-        whole.update(np.asarray(leaf, NUMBER).tobytes())
-    return whole.hexdigest()[:DIGEST_DIGITS]
+    return hashlib.sha256(_joined(leaves(tree))).hexdigest()[:DIGEST_DIGITS]
 
 
-def frame(prefix: bytes, header: bytes, numbers: Iterable[Array] = ()) -> bytes:
-    pieces = [prefix, LENGTH.pack(len(header)), header, *numbers]
-    checksum = 0
-    for piece in pieces:
-        checksum = zlib.crc32(piece, checksum)
-    return b"".join([*pieces, CHECKSUM.pack(checksum)])
+def frame(prefix: bytes, header: bytes, numbers: Array | bytes = b"") -> bytes:
+    head = b"".join((prefix, LENGTH.pack(len(header)), header))
+    return b"".join((head, numbers, CHECKSUM.pack(zlib.crc32(numbers, zlib.crc32(head)))))
 
 
 def unframe(data: bytes, prefix_size: int) -> tuple[memoryview, memoryview]:

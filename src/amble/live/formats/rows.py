@@ -64,7 +64,7 @@ class Rows:
             raise AmbleError(f"a journal has rows of the kinds {', '.join(_decoders)}, and this is {name!r}.")
         header, tree = _apart(kind, row)
         return frame(
-            VERSION + name.encode(), _encoder.encode(header), self.trees[kind].pack(tree) if kind in self.trees else ()
+            VERSION + name.encode(), _encoder.encode(header), self.trees[kind].pack(tree) if kind in self.trees else b""
         )
 
     def unpack(self, name: str, data: bytes) -> Any:

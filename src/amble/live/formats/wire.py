@@ -93,7 +93,7 @@ _answers = msgspec.msgpack.Decoder(_Accepted | _Refused | _Found)
 
 def encode(shape: Shape, message: Question | Answer) -> bytes:
     """The bytes of a message of this agent's own."""
-    numbers = shape.parcel.pack(message.payload) if isinstance(message, Token) else ()
+    numbers = shape.parcel.pack(message.payload) if isinstance(message, Token) else b""
     return frame(shape.prefix, _encoder.encode(_header(message)), numbers)
 
 

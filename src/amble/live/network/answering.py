@@ -7,6 +7,7 @@ from typing import Any
 
 from amble.errors import AmbleError
 from amble.live.network.sending import ANSWER_BYTES
+from amble.live.network.staying import stay
 
 Answered = Callable[[bytes | None], None]
 
@@ -16,7 +17,7 @@ log = logging.getLogger(__name__)
 class WayBack:
     """The way back to who asked."""
 
-    def __init__(self, query: Any, key: str, done: Callable[[], None], later: Callable[[Any], None]) -> None:
+    def __init__(self, query: Any, key: Any, done: Callable[[], None], later: Callable[[Any], None]) -> None:
         self._query, self._key, self._done, self._later = query, key, done, later
 
     def __call__(self, payload: bytes) -> None:
@@ -48,6 +49,7 @@ class Awaited:
         self._lock = threading.Lock()
 
     def take(self, reply: Any) -> None:
+        stay()
         if reply.ok is None:
             log.info("%s gave no answer: %s", self._to, bytes(reply.err.payload).decode(errors="replace"))
         elif len(reply.ok.payload) > ANSWER_BYTES or not self._trusted():

@@ -43,11 +43,12 @@ class Joiner:
     def take(self, header: bytes, part: bytes) -> bytes | None:
         """The whole payload with its last part; None before that. What cannot be is a ValueError with the reason."""
         if not header:
-            number, i, count = 0, 0, 1
-        elif len(header) == HEADER.size:
-            number, i, count = HEADER.unpack(header)
-        else:
+            if len(part) > self.bytes_max:
+                raise ValueError(f"it has more than {self.bytes_max} bytes")
+            return part
+        if len(header) != HEADER.size:
             raise ValueError("its header is none of ours")
+        number, i, count = HEADER.unpack(header)
         if len(part) > self.bytes_max or (count - 1) * PART_BYTES >= self.bytes_max:
             raise ValueError(f"it has more than {self.bytes_max} bytes")
         if i == 0:
@@ -83,10 +84,11 @@ class Window:
             self._waiting.append((max(size, LEAST_COST), send))
         return True
 
-    def leave(self, size: int) -> None:
-        """What was sent with this size has been answered, or never will be."""
+    def leave(self, size: int) -> bool:
+        """What was sent with this size has been answered, or never will be; whether others wait for its room."""
         with self._lock:
             self._free += max(size, LEAST_COST)
+            return bool(self._waiting)
 
     def send(self) -> None:
         """Send what there is room for."""

@@ -6,7 +6,8 @@ allowed), so the sender that B hears of is the certified one. That A is there is
 likewise only A can say.
 
 `hear`, `peer` and `answered` are called from Zenoh's threads, which also receive: they must return at once, so let them
-put what they are given on a queue, and let another thread take it from there. None of them may call `close`.
+put what they are given on a queue, and let another thread take it from there. None of them may call `ask` or `close`:
+those speak to Zenoh at once, in the caller's thread, for a hand-over to another thread costs more than the question.
 """
 
 import itertools
@@ -23,7 +24,8 @@ from amble.errors import AmbleError, need, unknown
 from amble.live.network.answering import Answered, Awaited, WayBack
 from amble.live.network.door import Door, Knocked
 from amble.live.network.place import Place, alive_key, ask_key, door_key, settings
-from amble.live.network.sending import Joiner, Window, parts
+from amble.live.network.sending import PART_BYTES, Joiner, Window, parts
+from amble.live.network.staying import stay
 
 Reply = Callable[[bytes], None]
 Hear = Callable[[str, bytes, Reply], None]
@@ -47,6 +49,9 @@ class Transport:
         self._lock = threading.RLock()  # re-entrant: a question that nobody answered may be collected at any moment
         self._up = {link.name: False for link in place.neighbours}
         self._links: dict[tuple[str, str, str], str] = {}  # session, from, to: the name in the certificate
+        self._joined: frozenset[str] = frozenset()  # names whose session somebody else has links of, too
+        both = [way for name in self._up for way in ((place.name, name), (name, place.name))]
+        self._keys = {(one, other): self._zenoh.KeyExpr(ask_key(place.run, other, one)) for one, other in both}
         self._windows = {name: Window() for name in self._up}
         self._joiners = {name: Joiner(place.bytes_max) for name in self._up}
         self._numbers = itertools.count()
@@ -81,7 +86,7 @@ class Transport:
         self._session = session
         session.info.declare_link_events_listener(self._callback(self._linked), history=True)
         for name in self._up:
-            session.declare_queryable(ask_key(run, me, name), self._callback(partial(self._question, name)))
+            session.declare_queryable(self._keys[name, me], self._callback(partial(self._question, name)))
         if self._knocked is not None:
             door = Door(door_key(run, me), self._knocked)
             session.declare_queryable(door.key, self._callback(door.opened))
@@ -111,9 +116,10 @@ class Transport:
         return self._up[name]
 
     def ask(self, to: str, payload: bytes, timeout_s: float, answered: Answered) -> None:
-        """Ask a neighbour; returns at once. `answered` is called exactly once: with the answer, or with None if there
-        is none (it is down, refused, went away, or was silent for timeout_s; a large question goes in parts, and each
-        has that time).
+        """Ask a neighbour, from a thread that is not Zenoh's; no answer is waited for here.
+
+        `answered` is called exactly once: with the answer, or with None if there is none (it is down, refused, went
+        away, or was silent for timeout_s; a large question goes in parts, and each has that time).
         """
         if to not in self._up:
             raise unknown("neighbour", to, self._up)
@@ -122,6 +128,10 @@ class Transport:
                 f"a question of {len(payload)} bytes was given, and at most {self.place.bytes_max} may be sent; "
                 "raise bytes_max at all agents."
             )
+        if len(payload) <= PART_BYTES:
+            self._ask(to, b"", payload, timeout_s, answered)
+            self._windows[to].send()
+            return
         pieces = parts(next(self._numbers), payload)
 
         def go_on(answer: bytes | None) -> None:
@@ -130,15 +140,17 @@ class Transport:
                 answered(answer)
             else:
                 self._ask(to, *piece, timeout_s, go_on)
+                self._later(self._windows[to].send)
 
         go_on(b"")
 
     def _ask(self, to: str, header: bytes, part: bytes, timeout_s: float, answered: Answered) -> None:
+        """Lets it wait for room in the window."""
         zenoh, window = self._zenoh, self._windows[to]
 
         def leave() -> None:
-            window.leave(len(part))
-            self._later(window.send)
+            if window.leave(len(part)):
+                self._later(window.send)
 
         answer = Awaited(answered, to, partial(self._alone, to), leave)
 
@@ -149,7 +161,7 @@ class Transport:
                 return
             try:
                 session.get(
-                    ask_key(self.place.run, to, self.place.name),
+                    self._keys[self.place.name, to],
                     self._callback(answer.take, answer.end),
                     payload=part,
                     attachment=header or None,
@@ -161,9 +173,7 @@ class Transport:
                 log.debug("a question to %s was not sent: %s", to, error)
                 answer.end()
 
-        if window.enter(len(part), send):
-            self._later(window.send)
-        else:
+        if not window.enter(len(part), send):
             log.warning("a question to %s was given up: too many others wait", to)
             answered(None)
 
@@ -193,7 +203,9 @@ class Transport:
         if self._closed:
             return
         self._disconnect()
-        self._links.clear()
+        with self._lock:
+            self._links.clear()
+            self._joined = frozenset()
         for name in self._up:
             self._tell(name, False)
         while not self._closed:
@@ -206,7 +218,8 @@ class Transport:
                 time.sleep(1.0)
 
     def _question(self, sender: str, query: Any) -> None:
-        key = ask_key(self.place.run, self.place.name, sender)
+        stay()
+        key = self._keys[sender, self.place.name]
         try:
             with self._lock:
                 if self._waiting >= self.place.waiting_max:
@@ -245,9 +258,9 @@ class Transport:
         link, name = event.link, str(event.link.auth_identifier)
         key = (str(link.zid), link.src, link.dst)
         if event.kind == self._zenoh.SampleKind.DELETE:
-            self._links.pop(key, None)
+            self._change_links(key, None)
             return
-        self._links[key] = name
+        self._change_links(key, name)
         if not self.place.insecure and name not in self._up:
             log.warning("%s is certified as %s, who is no neighbour: it is not listened to", link.dst, name)
         if not self._alone(name):
@@ -256,9 +269,18 @@ class Transport:
 
     def _alone(self, name: str) -> bool:
         """Whether all links of this neighbour's session are its own: Zenoh looks at the first certificate only."""
-        links = list(self._links.items())
-        sessions = {session for (session, _, _), other in links if other == name}
-        return all(other == name for (session, _, _), other in links if session in sessions)
+        return name not in self._joined
+
+    def _change_links(self, key: tuple[str, str, str], name: str | None) -> None:
+        """Who has joined whom is looked for here, which is seldom, and not at every message."""
+        with self._lock:
+            self._links.pop(key, None)
+            if name is not None:
+                self._links[key] = name
+            names: dict[str, set[str]] = {}
+            for (session, _, _), other in self._links.items():
+                names.setdefault(session, set()).add(other)
+            self._joined = frozenset(other for them in names.values() if len(them) > 1 for other in them)
 
 
 def _reason(error: Exception) -> str:

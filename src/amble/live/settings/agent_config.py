@@ -17,6 +17,7 @@ from amble.live.visits import PLACES_MAX
 
 FILE = "agent.toml"
 FORMAT = 1
+TELL_PART = 0.05  # of the patience: until who gave a token is told that it was handed on
 MADE = "# Made by amble init for one agent. What all agents must agree on is best changed in the run's own file.\n"
 
 file_name = toml.Kind(
@@ -99,6 +100,7 @@ class AgentConfig:
             patience_s=self.timing.patience_s,
             retry_s=self.timing.retry_s,
             retry_max_s=max(Settings.retry_max_s, self.timing.retry_s),
+            tell_s=TELL_PART * self.timing.patience_s,
             silence_s=self.timing.silence_s,
             hops_max=self.stop.hops or 0,
             tolerance=self.stop.tolerance or 0.0,
