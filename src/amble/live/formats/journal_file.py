@@ -116,7 +116,7 @@ def sentences(path: Path) -> Iterator[None]:
     """SQLite's errors, and those of rows, as ones that a person can act on."""
     try:
         yield
-    except Refusal as error:
+    except (Refusal, UnicodeDecodeError) as error:  # SQLite quotes what is damaged
         raise damaged(path) from error
     except OSError as error:
         raise _unusable(path, error) from error
