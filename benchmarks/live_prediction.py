@@ -34,7 +34,7 @@ AGENTS, TOKENS = 8, (1, 2, 4)
 WALK, SEEDS = "cycles", 9  # of the predictions
 MEASURED_HOPS = 20 * AGENTS
 LIMIT_S = 120.0
-screen = Console(highlight=False)
+screen = Console(highlight=False, soft_wrap=True)
 
 
 def settings_of(given, tokens):
@@ -105,7 +105,7 @@ def main():
     table = Table("tokens", "predicted s", "measured s", "off by", "hops predicted", "hops measured")
     for tokens in TOKENS:
         predicted = predict(given, tokens, timing)
-        most = int(1.2 * max(hops for _, hops in predicted)) + 4 * AGENTS
+        most = int(1.1 * max(hops for _, hops in predicted)) + 4 * AGENTS  # should it take longer than predicted
         measured = [
             reached(live(given, tokens, most, seed, f"{tokens} tokens, live run {seed + 1}"), given.reach)
             for seed in range(given.live)
