@@ -1,11 +1,11 @@
 """Predicted and measured time to accuracy: the timing of one live run, fed to the simulator, beside other live runs.
 
-    python benchmarks/live_prediction.py [--pause 0.05] [--method WPG:alpha=0.05] [--reach metric=0.92] [--live 3]
+    python benchmarks/live_prediction.py [--pause 0.05] [--method WPG:alpha=0.05] [--reach metric=0.92] [--runs 3]
 
 8 agents; each visit takes a stated pause longer, so that this machine's cores are not what is measured. Timing is
 measured once, in a live run with one token, and predicts the time to the accuracy with 1, 2 and 4 tokens; none of the
-runs that it is compared with is the one that was measured. Where tokens meet, and wait for each other, is chance: a
-prediction is the median over some seeds of the walk, and so is what is measured.
+runs that it is compared with is the one that was measured. Where tokens meet, and wait for each other, is chance: what
+is predicted and what is measured are medians over the same few walks.
 
 WPG with a small step needs some hundreds of hops to its accuracy, on a smooth curve; Relay is there after a few.
 """
@@ -31,7 +31,7 @@ from amble.live.records import collect
 from amble.live.settings.config import Walk
 
 AGENTS, TOKENS = 8, (1, 2, 4)
-WALK, SEEDS = "cycles", 9  # of the predictions
+WALK = "cycles"  # as amble up has it; a token begins elsewhere on its cycle than in the simulator
 MEASURED_HOPS = 20 * AGENTS
 LIMIT_S = 120.0
 screen = Console(highlight=False, soft_wrap=True)
@@ -42,11 +42,11 @@ def settings_of(given, tokens):
 
 
 def predict(given, tokens, timing):
-    """Seconds and hops to the accuracy with each seed; problem and network are those of the live runs."""
+    """Seconds and hops to the accuracy on each walk; problem and network are those of the live runs."""
     (method,), problem, network = settings_of(given, tokens).build()
     options = {"walk": WALK, "timing": timing, "time_s": LIMIT_S, "progress": False}
     with screen.status(f"{tokens} tokens: predicting"):
-        runs = [amble.simulate(method, problem, network, seed=seed, **options) for seed in range(SEEDS)]
+        runs = [amble.simulate(method, problem, network, seed=seed, **options) for seed in range(given.runs)]
     return [reached(run, given.reach) for run in runs]
 
 
@@ -97,7 +97,7 @@ def main():
     parser.add_argument("--data", default="digits")
     parser.add_argument("--method", default="WPG:alpha=0.05")
     parser.add_argument("--reach", default="metric=0.92", help="a column of the history, and what it is to reach")
-    parser.add_argument("--live", type=int, default=3, help="live runs with each number of tokens")
+    parser.add_argument("--runs", type=int, default=3, help="walks with each number of tokens")
     given = parser.parse_args()
     timing = live(given, 1, MEASURED_HOPS, 0, "measuring with 1 token").timing
     hop_s = timing.low_s + timing.mean_s
@@ -108,7 +108,7 @@ def main():
         most = int(1.1 * max(hops for _, hops in predicted)) + 4 * AGENTS  # should it take longer than predicted
         measured = [
             reached(live(given, tokens, most, seed, f"{tokens} tokens, live run {seed + 1}"), given.reach)
-            for seed in range(given.live)
+            for seed in range(given.runs)
         ]
         (predicted_s, predicted_hops), (measured_s, measured_hops) = (
             map(statistics.median, zip(*found, strict=True)) for found in (predicted, measured)
