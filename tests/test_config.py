@@ -70,10 +70,12 @@ BAD = [
     ({"walk": {"kind": "cycel"}}, "no walk for live runs named 'cycel'; did you mean 'cycle'"),
     ({"walk": {"seed": -1}}, "seed = -1 was given"),
     ({"timing": {"patience_s": 0}}, "patience_s = 0 was given; it must be a number above zero"),
+    ({"timing": {"pause_s": -1}}, "pause_s = -1 was given; it must be a number from 0 to 10"),
+    ({"timing": {"pause_s": 11}}, "pause_s = 11 was given; it must be a number from 0 to 10"),
     ({"timing": {"patience": 1}}, "did you mean 'patience_s'"),
     ({"timing": {"silence_s": 1}}, "has silence_s = 1 and patience_s = 2"),
     ({"agents": None}, "the run has no agents; add it"),
-    ({"agents": PLAIN["agents"][:1]}, "the run has 1 agents; a run needs 2 to 10000"),
+    ({"agents": PLAIN["agents"][:1]}, "the run has 1 agents; a run needs 2 to 1024"),
     ({"agents": ["a", "b"]}, r"it must be tables, \[\[agents\]\]"),
     (agents(name="a"), "two agents are named 'a' and 'a'"),
     (agents(name="A"), "two agents are named 'a' and 'A'.*capital letters count as the same"),
@@ -212,7 +214,7 @@ SEVERAL = [
     model(task="classification", labels=["no", "yes", "🤷"], ridge=1e-12, intercept=False),
     model(X_mean=[1e300, -1e-300, 1 / 3], X_std=[1, 2.5, 3], y_mean=0.1, y_std=7, target=-1),
     agents(data="rows.csv", host="agent_b.local"),
-    {"timing": {"patience_s": 1, "lease_s": 0.5, "retry_s": 5.0}},
+    {"timing": {"patience_s": 1, "lease_s": 0.5, "retry_s": 5.0, "pause_s": 0}},
 ]
 
 
@@ -254,7 +256,7 @@ def test_the_digest_is_of_what_agents_must_agree_on():
         {"agents": PLAIN["agents"][::-1]},
     ):
         assert made(**changed).agent("a").digest != digest
-    for changed in (agents(port=9000), model(target="y"), {"timing": {"patience_s": 5}}):
+    for changed in (agents(port=9000), model(target="y"), {"timing": {"patience_s": 5, "pause_s": 1}}):
         assert made(**changed).agent("a").digest == digest
 
 

@@ -109,13 +109,13 @@ def test_the_record_has_a_line_a_visit_and_the_events_theirs(tmp_path):
     with opened(tmp_path / "j") as journal:
         journal.persist(effect(1), 0.5)
         journal.persist(Persist({"sight/0": Sight(Epoch(3, 1), 4)}), 0.6)  # no visit
-        journal.persist(effect(12), 1.5)
+        journal.persist(effect(12), 1.5, 0.25, 0.125)
         journal.event(Report("reissue", 1, Epoch(2, 0), 12, "bert has it no more"), 2.5)
         journal.event(Report("stopped", words="enough"), 3.5)
         lines, events = journal.visits(), journal.events()
     visit = effect(12).visit
     assert [line.number for line in lines] == [1, 12]
-    assert lines[1] == Visited(12, 0, 1, 0, 12, "cleo", 1.5, digest(visit.before), digest(visit.after))
+    assert lines[1] == Visited(12, 0, 1, 0, 12, "cleo", 1.5, 0.25, 0.125, digest(visit.before), digest(visit.after))
     assert events == [
         Event("reissue", 1, 2, 0, 12, "bert has it no more", 2.5),
         Event("stopped", -1, None, None, 0, "enough", 3.5),
@@ -284,8 +284,8 @@ def test_files_that_are_no_journals_are_refused(tmp_path):
 
 def test_a_journal_of_another_format_is_refused(written):
     with contextlib.closing(sqlite3.connect(written)) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    refuses(written, "is a journal of format 2, and this amble reads format 1")
+        connection.execute("PRAGMA user_version = 1")
+    refuses(written, "is a journal of format 1, and this amble reads format 2")
 
 
 def test_a_journal_cut_short_anywhere_is_refused(written):

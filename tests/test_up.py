@@ -134,7 +134,7 @@ def test_the_record_is_one_file_without_data(done, tmp_path):
     assert order == sorted(order)
     with np.load(tmp_path / "run" / record.FILE) as held:
         kinds = {key: held[key].dtype.kind for key in held.files}
-    assert {key for key, kind in kinds.items() if kind == "f"} == {"time_s"}
+    assert {key for key, kind in kinds.items() if kind == "f"} == {"time_s", "waited_s", "compute_s"}
 
 
 def test_status_says_how_agents_are(done):

@@ -54,7 +54,7 @@ def collect(
     """
     from amble.experiment import make_folder
     from amble.live.records import collect as gather
-    from amble.live.records import record
+    from amble.live.records import measured, record
 
     gathered = gather.collect(gather.agent_folders(folders))
     make_folder(out)
@@ -66,6 +66,8 @@ def collect(
     )
     screen = console()
     screen.print(f"written to {out / record.FILE}: {words}", highlight=False, soft_wrap=True)
+    visit_ms, hop_ms = 1e3 * measured.compute_s(gathered).mean(), 1e3 * measured.hops_of(gathered).mean_s
+    screen.print(f"a visit took {visit_ms:.3g} ms, a hop {hop_ms:.3g} ms", highlight=False, soft_wrap=True)
     if missing:
         screen.print(f"[yellow]note:[/] not at hand: {', '.join(missing)}", highlight=False, soft_wrap=True)
 

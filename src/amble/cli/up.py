@@ -46,6 +46,7 @@ def up(
     ] = 1e-6,
     hops: Annotated[int | None, typer.Option(help="Stop after about this many visits.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Stop after so long.")] = None,
+    pause: Annotated[float, typer.Option(help="Seconds added to each visit: a slower device, or to watch.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Network, split and walk follow from it.")] = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="A new folder for all of it.")] = Path("amble-up"),
     again: Annotated[bool, typer.Option("--again", help="Replace the run that is in that folder.")] = False,
@@ -70,7 +71,8 @@ def up(
     stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
     screen = console()
     with interruptible(patient=True) as asked:
-        plan = live.prepare(settings, {key: value for key, value in stop.items() if value}, out.absolute(), again)
+        wanted = {key: value for key, value in stop.items() if value}
+        plan = live.prepare(settings, wanted, out.absolute(), again, pause)
         for words in plan.config.notes():
             screen.print(f"[yellow]note:[/] {words}", soft_wrap=True)
         if asked.is_set():

@@ -63,6 +63,8 @@ class Node:
         self.bytes = 0
         self.begun_s = time.monotonic()
         self.wake_s = self.status_s = self.begun_s
+        self.visit_s = self.begun_s  # since when the agent is busy with what it does now
+        self.waited_s = 0.0  # for that: the token that is visited
         self.told: set[str] = set()
         self.missed = False  # whether it was said who is not there
         self.guest = ""  # let in just now: the links are to be made anew with it
@@ -77,7 +79,8 @@ class Node:
             log.warning("refused a message of %s: %s", sender, refusal)
             reply(wire.encode(self.shape, Refused(str(refusal))))
             return
-        self.inputs.put(lambda now: self._heard(now, question, reply, len(data)))
+        heard_s = time.monotonic()
+        self.inputs.put(lambda now: self._heard(now, question, reply, len(data), heard_s))
 
     def peer(self, name: str, up: bool) -> None:
         log.info("%s is %s", name, "up" if up else "down")
@@ -104,7 +107,10 @@ class Node:
 
     # --- the one thread ---------------------------------------------------------------------------------------------
 
-    def _heard(self, now: float, question: Question, reply: Callable[[bytes], None], size: int) -> list[Effect]:
+    def _heard(
+        self, now: float, question: Question, reply: Callable[[bytes], None], size: int, heard_s: float
+    ) -> list[Effect]:
+        self.waited_s = now - heard_s
         self.heard += 1
         self.bytes += size
         self.replies[self.heard] = reply
@@ -131,7 +137,7 @@ class Node:
             while not self._finished():
                 now = time.monotonic()
                 act = self._next_input(max(0.0, min(self.wake_s, self.status_s) - now))
-                now = time.monotonic()
+                self.visit_s = now = time.monotonic()
                 while self.thanks:
                     self._carry_out(self.thanks.popleft()(now), transport)
                 self._carry_out(act(now), transport)
@@ -205,9 +211,13 @@ class Node:
 
     def _persist(self, effect: Persist) -> None:
         """Nothing is said to anybody before this is kept: a full disk is waited for."""
+        if effect.visit is not None:  # the pause blocks this thread, as a visit that takes long to compute does
+            self.ending.wait(max(0.0, self.visit_s + self.config.timing.pause_s - time.monotonic()))
+        compute_s = time.monotonic() - self.visit_s
         while True:
             try:
-                self.journal.persist(effect, time.time())
+                self.journal.persist(effect, time.time(), self.waited_s, compute_s)
+                self.visit_s, self.waited_s = time.monotonic(), 0.0
                 return
             except AmbleError as error:
                 log.error("%s Until then it waits, and nothing is lost.", error)

@@ -57,8 +57,8 @@ class Plan:
         return w if np.isfinite(w).all() else None
 
 
-def prepare(settings: Experiment, stop: dict[str, Any], folder: Path, again: bool) -> Plan:
-    """Everything is checked; nothing is written."""
+def prepare(settings: Experiment, stop: dict[str, Any], folder: Path, again: bool, pause_s: float = 0.0) -> Plan:
+    """Everything is checked; nothing is written. Each visit takes `pause_s` longer than it would."""
     if settings.agents < 2:
         raise AmbleError(f"agents = {settings.agents} was given; a live run needs at least two.")
     if settings.network not in NETWORKS:
@@ -69,7 +69,7 @@ def prepare(settings: Experiment, stop: dict[str, Any], folder: Path, again: boo
     data = hold_out(settings.read_data(), settings.test, settings.seed)
     keys = ("agents", "how", "alpha", "seed", "test", "ridge", "intercept", "scale")
     problem = split(data, **{key: getattr(settings, key) for key in keys})
-    timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents)}
+    timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
     config = cluster.configure(problem, method, network, stop, settings.seed, timing)
     return Plan(folder, problem, network, config, cluster.rows_of(problem, data.X, data.y), data.target)
 

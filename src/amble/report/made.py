@@ -63,6 +63,9 @@ def tuning_words(runs: Sequence[Run]) -> str:
 
 def _timing(run: Run) -> str:
     """What is set; a visit's seconds are in the table."""
+    if run.walk == "live":
+        hop_s = run.timing.low_s + run.timing.mean_s
+        return f"measured, {in_units(float(f'{hop_s:.3g}'), SECOND_UNITS)} a hop"
     given = {key: value for key, value in timing.settings(run.timing).items() if value and key != "compute"}
     return _words(given)
 

@@ -124,7 +124,8 @@ def _by_method(runs: Sequence[Run]) -> list[tuple[str, tuple[Run, ...]]]:
     held: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
         walk = "" if methods.is_round(run.method) else run.walk_name
-        kind = (_label_if_tuned(run), walk, json.dumps(timing.settings(run.timing), sort_keys=True))
+        taken = {} if walk == "live" else timing.settings(run.timing)  # measured: never twice the same
+        kind = (_label_if_tuned(run), walk, json.dumps(taken, sort_keys=True))
         turn = 1  # a second run of the same seed is not another seed
         while any(_chance(run) == _chance(other) for other in held.get((*kind, turn), ())):
             turn += 1

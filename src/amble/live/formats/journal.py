@@ -25,7 +25,7 @@ from amble.live.protocol import Persist, Report, Visit
 from amble.run import ending
 
 PUT = "INSERT INTO rows VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body"
-VISIT = "INSERT INTO visits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+VISIT = "INSERT INTO visits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 EVENT = "INSERT INTO events (kind, token, epoch, author, hop, words, time_s) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 Work = tuple[str, list[tuple[Any, ...]]]  # a statement, and the values of each line that it writes
@@ -40,7 +40,9 @@ class Visited(NamedTuple):
     author: int
     hop: int
     giver: str
-    time_s: float
+    time_s: float  # when it ended
+    waited_s: float  # between the token's arrival and its visit
+    compute_s: float  # of the visit, a pause included; on the agent's own clock, as what it waited
     before: str  # digests of the parcel
     after: str
 
@@ -97,11 +99,11 @@ class Journal:
         with sentences(self.path):
             return journal_file.load(self.connection, self.rows)
 
-    def persist(self, effect: Persist, time_s: float) -> None:
+    def persist(self, effect: Persist, time_s: float, waited_s: float = 0.0, compute_s: float = 0.0) -> None:
         """One transaction. Without space for it nothing of it is kept: persist the same again, before all else."""
         work: list[Work] = [(PUT, [(name, self.rows.pack(name, row)) for name, row in effect.rows.items()])]
         if effect.visit is not None:
-            work.append((VISIT, [_line(effect.visit, time_s)]))
+            work.append((VISIT, [_line(effect.visit, time_s, waited_s, compute_s)]))
         self._write(work)
 
     def event(self, report: Report, time_s: float) -> None:
@@ -132,6 +134,6 @@ class Journal:
                 raise
 
 
-def _line(visit: Visit, time_s: float) -> Visited:
-    before, after = digest(visit.before), digest(visit.after)
-    return Visited(visit.number, visit.token, *visit.epoch, visit.hop, visit.giver, time_s, before, after)
+def _line(visit: Visit, time_s: float, waited_s: float, compute_s: float) -> Visited:
+    digests, times = (digest(visit.before), digest(visit.after)), (time_s, waited_s, compute_s)
+    return Visited(visit.number, visit.token, *visit.epoch, visit.hop, visit.giver, *times, *digests)

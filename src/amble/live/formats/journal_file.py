@@ -12,7 +12,7 @@ from amble.live.formats.packing import Refusal
 from amble.live.formats.rows import Rows
 from amble.run import ending
 
-FORMAT = 1
+FORMAT = 2
 APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it in the header
 SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
 WAIT_S = 1.0  # for another process to let go of the file
@@ -25,7 +25,8 @@ CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE rows (name TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE visits (
     number INTEGER PRIMARY KEY, token INTEGER NOT NULL, epoch INTEGER NOT NULL, author INTEGER NOT NULL,
-    hop INTEGER NOT NULL, giver TEXT NOT NULL, time_s REAL NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL
+    hop INTEGER NOT NULL, giver TEXT NOT NULL, time_s REAL NOT NULL, waited_s REAL NOT NULL, compute_s REAL NOT NULL,
+    before TEXT NOT NULL, after TEXT NOT NULL
 ) STRICT;
 CREATE TABLE events (
     number INTEGER PRIMARY KEY, kind TEXT NOT NULL, token INTEGER NOT NULL, epoch INTEGER, author INTEGER,
@@ -69,8 +70,7 @@ def check(path: Path, rows: Rows, about: dict[str, str]) -> None:
         raise damaged(path)
     if not header.startswith(SQLITE) or int.from_bytes(header[68:72]) != APPLICATION:
         raise AmbleError(f"{path} is no journal of amble's; name another file, or move this one away.")
-    if (version := int.from_bytes(header[60:64])) != FORMAT:
-        raise AmbleError(f"{path} is a journal of format {version}, and this amble reads format {FORMAT}.")
+    check_format(path, int.from_bytes(header[60:64]))
     log = ending(path, "-wal")
     whole = not log.exists() or not log.stat().st_size
     if whole and path.stat().st_size < int.from_bytes(header[16:18]) * int.from_bytes(header[28:32]):  # of pages
@@ -94,6 +94,11 @@ def check(path: Path, rows: Rows, about: dict[str, str]) -> None:
         load(connection, rows)
 
 
+def check_format(path: Path, version: int) -> None:
+    if version != FORMAT:
+        raise AmbleError(f"{path} is a journal of format {version}, and this amble reads format {FORMAT}.")
+
+
 def load(connection: sqlite3.Connection, rows: Rows) -> dict[str, Any]:
     return {name: rows.unpack(name, body) for name, body in connection.execute("SELECT name, body FROM rows")}
 
@@ -111,7 +116,7 @@ def sentences(path: Path) -> Iterator[None]:
     """SQLite's errors, and those of rows, as ones that a person can act on."""
     try:
         yield
-    except Refusal as error:
+    except (Refusal, UnicodeDecodeError) as error:  # SQLite quotes what is damaged
         raise damaged(path) from error
     except OSError as error:
         raise _unusable(path, error) from error

@@ -1,6 +1,7 @@
 """A live run on one machine as a saved Run, so that amble report shows it beside simulated ones.
 
-Its records are the estimates that agents read at their visits, in the order of the one clock they share.
+Its records are the estimates that agents read at their visits, in the order of the one clock they share. Its timing is
+what was measured, so that the simulator can be given it.
 """
 
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from amble.live.formats.packing import Packing
+from amble.live.records import measured
 from amble.live.records.record import Record
 from amble.network import Network
 from amble.problem import Problem
@@ -15,7 +17,6 @@ from amble.replay.plain import Plain
 from amble.run import Run, with_history
 from amble.schedule import Schedule
 from amble.simulation import describe, record_hops
-from amble.timing import Timing
 
 Key = tuple[str, int]  # an agent and its visit
 
@@ -37,6 +38,7 @@ def as_run(
         for name, each in record.visits.items()
         for line in each
     )
+    begun_s = min(line.time_s - line.compute_s for each in record.visits.values() for line in each)
     time_s, token, agent, moved = (np.array(column) for column in zip(*lines, strict=True))
     wanted = recorded(record)
     consensus = np.stack([np.zeros(problem.dimension), *(models[key] for key in wanted)])
@@ -45,13 +47,13 @@ def as_run(
         method=method,
         network=network,
         walk="live",
-        timing=Timing(low_s=0.0, high_s=0.0, compute=0.0),
+        timing=measured.timing(record),
         seed=seed,
         every=None,
-        compute_s=np.zeros(problem.agents),  # not measured apart
+        compute_s=measured.compute_s(record),
         message_bytes=Packing(visits.parcel(0)).size,
         problem={**about, "digest": f"live {about['digest']}"},  # a live run is not resumed by the simulator
-        schedule=Schedule(time_s - time_s[0], token, agent, moved),
+        schedule=Schedule(time_s - begun_s, token, agent, moved),
         state=Plain(method, problem, network).start().on_numpy(),
         recorded=np.array([0, *wanted.values()]),
         consensus=consensus,

@@ -18,7 +18,7 @@ from amble.errors import AmbleError
 from amble.live.formats.journal import Event, Visited
 from amble.run import write_whole
 
-FORMAT = 1
+FORMAT = 2
 FILE = "record.npz"
 
 

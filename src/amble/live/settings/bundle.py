@@ -48,6 +48,7 @@ patience_s = 2.0                    # for a neighbour that is down, before its t
 silence_s = 120.0                   # for a token that nobody has seen
 lease_s = 2.0                       # for a sign of life on a link
 retry_s = 0.1                       # before a question is asked again
+pause_s = 0.0                       # at each visit: a slower device, or a run to watch
 
 [[agents]]
 name = "north"                      # letters, digits, - and _

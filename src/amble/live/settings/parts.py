@@ -4,12 +4,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from amble import methods
-from amble.errors import AmbleError
+from amble.errors import AmbleError, is_number
 from amble.live.settings import toml
 
 TOKENS_MAX = 64
 STOP = {"tolerance": toml.above_zero(1), "hops": toml.whole(1, 10**15), "seconds": toml.above_zero()}
-TIMING = {key: toml.above_zero() for key in ("patience_s", "silence_s", "lease_s", "retry_s")}
+PAUSE_MAX_S = 10.0  # an answer is waited for six times as long
+TIMING = {
+    **{key: toml.above_zero() for key in ("patience_s", "silence_s", "lease_s", "retry_s")},
+    "pause_s": toml.Kind(
+        lambda value: is_number(value) and 0 <= value <= PAUSE_MAX_S, f"a number from 0 to {PAUSE_MAX_S:g}"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,7 @@ class Timing:
     silence_s: float = 120.0  # for a token that nobody has seen
     lease_s: float = 2.0  # for a sign of life on a link
     retry_s: float = 0.1  # before a question is asked again, the first time
+    pause_s: float = 0.0  # at each visit, as if the agent took so much longer to compute it
 
 
 def make_method(given: Any) -> Any:
