@@ -73,7 +73,7 @@ class Core:
     me: str
     neighbours: tuple[str, ...]
     settings: Settings
-    visits: Any  # visits.GiftVisits or RawVisits
+    visits: Any  # as visits.make has them
     objective: Any
     rows: dict[str, Any] = field(default_factory=dict)  # what Persist was given, as the journal has it
     errands: dict[int, Errand] = field(default_factory=dict)

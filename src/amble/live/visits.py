@@ -125,7 +125,8 @@ class GiftVisits:
             since=parcel.since + 1,
             buried=buried,
         )
-        if counted >= parcel.members - buried.sum() or parcel.since >= LAPS_MAX * (parcel.members + 1):
+        left = (parcel.met > 0) & (buried == 0)
+        if counted >= left.sum() or parcel.since >= LAPS_MAX * (parcel.members + 1):
             weight = counted / self.method.tokens if self.method.weigh == "agents" else parcel.weight
             board = boards.put(board, m, parcel.total, weight)
             zero = self.share()
@@ -207,7 +208,15 @@ def _set(values: Array, place: int, value: float) -> Array:
     return changed
 
 
+def kind(method: Any) -> Any:
+    """Which visits a live agent makes; those that are `exact` go on without the dead."""
+    from amble.live.tracked_visits import TrackedVisits  # which builds upon this module
+
+    if hasattr(method, "gift"):
+        return GiftVisits
+    return TrackedVisits if getattr(method, "token_rule", "") == "tracked" else RawVisits
+
+
 def make(method: Any, dimension: int, agents: int, tolerance: float = 0.0) -> Any:
     """The visits of a method, for live agents."""
-    kind = GiftVisits if hasattr(method, "gift") else RawVisits
-    return kind(method, dimension, agents, tolerance)
+    return kind(method)(method, dimension, agents, tolerance)

@@ -13,6 +13,7 @@ import numpy as np
 from amble import methods
 from amble.cycle import closed_walk
 from amble.errors import AmbleError, unknown
+from amble.live import visits
 from amble.live.settings import agent_config, links, toml
 from amble.live.settings import model as models
 from amble.live.settings.agent_config import AgentConfig, Peer
@@ -136,8 +137,9 @@ class Config:
             said.append(f"{self.method.tokens} tokens for {len(self.peers)} agents: some will always wait.")
         if self.walk.kind != "random" and not self.next[0]:
             said.append("no cycle through all agents was found; tokens go to neighbours at random.")
-        if not hasattr(self.method, "gift"):
-            said.append(f"{self.method.label} cannot go on without a dead agent: the run waits until it is back.")
+        if not visits.kind(self.method).exact:
+            rule = '; with token_rule = "tracked" it could' if hasattr(self.method, "token_rule") else ""
+            said.append(f"{self.method.label} cannot go on without a dead agent: the run waits until it is back{rule}.")
         return said
 
 
