@@ -74,7 +74,7 @@ def journal_us(folder, config, problem, sync):
     taken = []
     for hop in range(500):
         rows = {"holder": holder}
-        visit = Visit(0, Epoch(0, config.agents[0]), hop, config.agents[1], hop, parcel, parcel)
+        visit = Visit(0, Epoch(0, 0), hop, config.agents[1], hop, parcel, parcel)
         begin = time.perf_counter()
         journal.persist(Persist(rows, visit), time.time())
         taken.append(time.perf_counter() - begin)
@@ -110,7 +110,7 @@ def main():
         hop_us = float(np.median(np.concatenate([np.diff(found) for found in steady]))) * 1e6
         kind = visits.make(config.method, config.model.dimension, agents)
         shape = Shape(config.agent(config.agents[0]).digest, config.agents, tokens, kind.parcel(0))
-        message = Token(0, Epoch(0, config.agents[0]), 1, config.agents[0], kind.parcel(0))
+        message = Token(0, Epoch(0, 0), 1, config.agents[0], kind.parcel(0))
         size = len(wire.encode(shape, message))
         bare = bare_us(folder / "bare", size)
         synced, unsynced = (journal_us(folder, config, problem, sync) for sync in ("FULL", "OFF"))

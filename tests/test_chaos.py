@@ -73,7 +73,7 @@ class NoEpoch(Core):
 
     def _issue_again(self, now, m, custody):
         gone = self._gone(now, m, custody.message.payload, custody.to)
-        parcel = self.visits.recount(custody.message.payload, custody.message.epoch.number, self._rank, gone)
+        parcel = self.visits.recount(custody.message.payload, custody.message.epoch, gone)
         message = custody.message._replace(sender=self.me, payload=parcel)
         self._persist({f"custody/{m}": custody._replace(message=message, to=self._next(message, ""), giver="")})
         self.errands[m] = Errand(again_s=now)
@@ -123,8 +123,8 @@ class SharesTwice(GiftVisits):
 class ForgetsToBury(GiftVisits):
     """A new epoch that goes on with the account as it was: what the dead gave stays inside."""
 
-    def recount(self, parcel, epoch_number, author, buried):
-        begun = super().recount(parcel, epoch_number, author, buried)
+    def recount(self, parcel, epoch, buried):
+        begun = super().recount(parcel, epoch, buried)
         return begun._replace(since=parcel.since)
 
 

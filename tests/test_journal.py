@@ -55,7 +55,7 @@ def effect(k, method=RELAY, p=P):
         tree_map(lambda leaf: rng.normal(size=np.shape(leaf)), tree)
         for tree in (visits.holder(F), visits.share(), visits.parcel(0), visits.parcel(0))
     )
-    m, epoch = k % method.tokens, Epoch(k // 10, AGENTS[k % 3])
+    m, epoch = k % method.tokens, Epoch(k // 10, k % 3)
     custody = Custody(Token(m, epoch, k, "anna", after), "bert", "cleo", Sight(epoch, k - 1), bool(k % 2))
     rows = {"holder": holder, f"share/{m}": Share(epoch, share), f"sight/{m}": Sight(epoch, k), f"custody/{m}": custody}
     return Persist(rows, Visit(m, epoch, k, "cleo", k, before, after))
@@ -108,16 +108,16 @@ def test_what_was_persisted_is_there_bit_for_bit_after_a_restart(tmp_path):
 def test_the_record_has_a_line_a_visit_and_the_events_theirs(tmp_path):
     with opened(tmp_path / "j") as journal:
         journal.persist(effect(1), 0.5)
-        journal.persist(Persist({"sight/0": Sight(Epoch(3, "bert"), 4)}), 0.6)  # no visit
+        journal.persist(Persist({"sight/0": Sight(Epoch(3, 1), 4)}), 0.6)  # no visit
         journal.persist(effect(12), 1.5)
-        journal.event(Report("reissue", 1, Epoch(2, "anna"), 12, "bert has it no more"), 2.5)
+        journal.event(Report("reissue", 1, Epoch(2, 0), 12, "bert has it no more"), 2.5)
         journal.event(Report("stopped", words="enough"), 3.5)
         lines, events = journal.visits(), journal.events()
     visit = effect(12).visit
     assert [line.number for line in lines] == [1, 12]
-    assert lines[1] == Visited(12, 0, 1, "anna", 12, "cleo", 1.5, digest(visit.before), digest(visit.after))
+    assert lines[1] == Visited(12, 0, 1, 0, 12, "cleo", 1.5, digest(visit.before), digest(visit.after))
     assert events == [
-        Event("reissue", 1, 2, "anna", 12, "bert has it no more", 2.5),
+        Event("reissue", 1, 2, 0, 12, "bert has it no more", 2.5),
         Event("stopped", -1, None, None, 0, "enough", 3.5),
     ]
 

@@ -27,6 +27,7 @@ class Live(LiveVisits):
         self.holders[i], self.shares[m, i], self.parcels[m] = self.visits.leave(
             self.holders[i], share, self.parcels[m], i, self.hops[m], fresh
         )
+        self.share_epochs[m, i] = None
 
 
 def laps(live, count, agents):
@@ -149,6 +150,8 @@ def test_one_that_leaves_before_it_gave_is_not_waited_for(method):
     for m in range(method.tokens):
         live.visit(m, 0)
         live.leave(m, 3)
+        live.leave(m, 3)  # it meets the token again before it can end
+        assert float(live.parcels[m].token.weight) == 3
     laps(live, 2, range(3))
     assert_accounts_are_whole(live, range(3))
 

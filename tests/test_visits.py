@@ -6,6 +6,7 @@ import pytest
 import amble
 from amble import methods
 from amble.arrays import named_leaves
+from amble.live.message import Epoch
 from amble.live.visits import GiftVisits, RawVisits, make
 from samples import some_objective, unknowns
 
@@ -77,7 +78,7 @@ class Live:
         """Token m is issued again, and these are buried."""
         self.epochs[m] += 1
         buried = np.isin(np.arange(len(self.fs)), dead) * 1.0
-        self.parcels[m] = self.visits.recount(self.parcels[m], self.epochs[m], author, buried)
+        self.parcels[m] = self.visits.recount(self.parcels[m], Epoch(self.epochs[m], author), buried)
 
 
 def cases(table):

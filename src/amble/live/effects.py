@@ -1,7 +1,8 @@
 """What the protocol remembers, and what it asks of its driver. Frozen, but for errands, which no crash outlives."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from amble.live.message import Answer, Epoch, Question, Token
@@ -80,7 +81,7 @@ Effect = Persist | Reply | Ask | Wake | Report
 
 @dataclass(frozen=True)
 class Settings:
-    agents: tuple[str, ...]  # all of the run, in one order that everybody knows
+    agents: tuple[str, ...]  # those of the run's beginning, each at its place, which everybody knows
     tokens: int = 1
     seed: int = 0
     next: tuple[Mapping[str, str], ...] = ()  # one a token: where it goes from each agent, if that neighbour is up
@@ -90,6 +91,17 @@ class Settings:
     silence_s: float = 120.0
     hops_max: int = 0  # of all tokens together, about: each may make its share; 0 is no limit
     tolerance: float = 0.0  # stop when the model stands still; 0 is never
+    room: int = 0  # places for agents that come later
+    guests: Mapping[str, int] = field(default_factory=dict)  # of these: the ones known here, and their places
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        return {name: place for place, name in enumerate(self.agents)} | dict(self.guests)
+
+    @property
+    def size(self) -> int:
+        """Of what travels with one number an agent."""
+        return len(self.agents) + self.room
 
 
 @dataclass

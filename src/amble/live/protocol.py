@@ -20,13 +20,18 @@ also begins one when a neighbour has been down for `patience_s`, the token has n
 may be down, and it be well) and it is not yet `buried` in this token. Methods that cannot be counted anew wait for the
 dead instead, and say so.
 
+**Coming and going.** A place is kept for each agent that may come later (`room`). One that comes is a neighbour like
+any other from then on, and new to every token. One that leaves takes its share out of each token that passes, hands on
+what it holds, and ends once that is done or `within_s` is over: then it is dead, like any other.
+
 **The end.** The token counts visits at which the model stood still; after twice its members, or `hops_max`, its holder
 tells everybody, and everybody passes that on once.
 
-Inputs are `start`, `heard`, `answered`, `peer`, `tick`, `halt`; each returns the effects, to be carried out in their
-order. Time is an argument. The only state that outlives a crash is what `Persist` was given.
+Inputs are `start`, `heard`, `answered`, `peer`, `tick`, `leave`, `halt`; each returns the effects, to be carried out
+in their order. Time is an argument. The only state that outlives a crash is what `Persist` was given.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,6 +64,7 @@ HOP, RETRY, SILENCE = 0, 1, 2  # streams of chance
 STRAY = 0.25
 MISSED_LAPS, UNMET_LAPS = 2, 6  # without meeting somebody: it is looked for; it is gone, if its neighbour says so
 ENDED = "the run has ended: "
+NEVER = Epoch(-1, 0)  # of a share that was taken out again
 
 
 def is_finite(tree: Any) -> bool:
@@ -83,6 +89,7 @@ class Core:
     watch: dict[tuple[int, str], float] = field(default_factory=dict)  # the token's hop when one was last looked for
     number: int = 0
     begun_s: float = 0.0
+    leave_by_s: float = math.inf
     saying: list[Effect] = field(default_factory=list)
 
     # --- what happens -----------------------------------------------------------------------------------------------
@@ -94,7 +101,7 @@ class Core:
             self.seen_s[m] = now
             self.errands[m] = Errand(again_s=now)
             if "holder" not in self.rows and self.settings.agents[m % len(self.settings.agents)] == self.me:
-                self._visit(now, Token(m, Epoch(0, self.me), 0, self.me, self.visits.parcel(m)), None)
+                self._visit(now, Token(m, Epoch(0, self.place), 0, self.me, self.visits.parcel(m)), None)
         if "holder" not in self.rows:
             self._persist({"holder": self.visits.holder(self.objective)})
         if self.stopped:
@@ -143,6 +150,12 @@ class Core:
     def tick(self, now: float) -> list[Effect]:
         return self._said(now)
 
+    def leave(self, now: float, within_s: float) -> list[Effect]:
+        """Leave the run, with all that was given, in so much time; asked again after a restart."""
+        self.leave_by_s = now + within_s
+        self._persist({"leaving": "asked"})
+        return self._said(now)
+
     def halt(self, now: float, reason: str) -> list[Effect]:
         """The run is to end, for a reason from outside: its time is up."""
         self._stop(reason)
@@ -153,6 +166,15 @@ class Core:
     @property
     def stopped(self) -> str:
         return str(self.rows.get("stopped", ""))
+
+    @property
+    def leaving(self) -> bool:
+        return "leaving" in self.rows
+
+    @property
+    def left(self) -> str:
+        """How this agent has left, once it has."""
+        return str(self.rows.get("left", ""))
 
     def _token(self, now: float, question_number: int, message: Token) -> None:
         m = message.token
@@ -170,22 +192,19 @@ class Core:
         m, epoch, parcel = message.token, message.epoch, message.payload
         gone = self._gone(now, m, parcel)
         if self.visits.exact and gone.any():
-            epoch = Epoch(epoch.number + 1, self.me)
-            parcel = self.visits.recount(parcel, epoch.number, self._rank, gone)
+            epoch = Epoch(epoch.number + 1, self.place)
+            parcel = self.visits.recount(parcel, epoch, gone)
             self.saying.append(Report("recount", m, epoch, message.hop, ", ".join(self._names(gone))))
         holder = self.rows.get("holder") or self.visits.holder(self.objective)
         share = self.rows.get(f"share/{m}")
         fresh = share is None or share.epoch != epoch
-        with np.errstate(all="ignore"):  # of numbers that are finite and still too large
-            holder, given, parcel = self.visits.visit(
-                self.objective,
-                holder,
-                share.share if share else self.visits.share(),
-                parcel,
-                self._index,
-                message.hop + 1,
-                fresh,
-            )
+        known = (holder, share.share if share else self.visits.share(), parcel, self.place, message.hop + 1, fresh)
+        if self.leaving:
+            self.saying.append(Report("leaves", m, epoch, message.hop + 1))  # said first, as a recount is
+            holder, given, parcel = self.visits.leave(*known)
+        else:
+            with np.errstate(all="ignore"):  # of numbers that are finite and still too large
+                holder, given, parcel = self.visits.visit(self.objective, *known)
         if not (is_finite(holder) and is_finite(parcel)):
             if question_number is not None:
                 self.saying.append(Reply(question_number, Refused("a visit of it gives numbers that are not finite")))
@@ -196,7 +215,7 @@ class Core:
         custody = Custody(outgoing, self._next(outgoing, message.sender), message.sender, given_as)
         rows = {
             "holder": holder,
-            f"share/{m}": Share(epoch, given),
+            f"share/{m}": Share(NEVER if self.leaving else epoch, given),
             f"sight/{m}": Sight(epoch, message.hop + 1),
             f"custody/{m}": custody._replace(tried=bool(custody.to)),
         }
@@ -222,9 +241,10 @@ class Core:
         """
         up = [name for name in self.neighbours if name not in self.down_s]
         ways = [name for name in up if name != giver] or up
-        met, agents = message.payload.met, self.settings.agents
-        if ways and met.max() - met[message.payload.buried == 0].min(initial=met.max()) > MISSED_LAPS * len(agents):
-            return min(ways, key=lambda name: float(met[agents.index(name)]))
+        met, places = message.payload.met, self.settings.places
+        awaited = [place for place in places.values() if not message.payload.buried[place]]
+        if ways and met.max() - met[awaited].min(initial=met.max()) > MISSED_LAPS * len(self.settings.agents):
+            return min(ways, key=lambda name: float(met[places[name]]))
         laid = self.settings.next[message.token].get(self.me, "") if self.settings.next else ""
         draw = self._draw(message.token, message.hop * 64 + message.epoch.number, HOP)
         stray = STRAY if message.payload.buried.any() else 0.0
@@ -275,9 +295,9 @@ class Core:
 
     def _issue_again(self, now: float, m: int, custody: Custody) -> None:
         sight: Sight = self.rows[f"sight/{m}"]
-        epoch = Epoch(max(sight.epoch.number, custody.message.epoch.number) + 1, self.me)
+        epoch = Epoch(max(sight.epoch.number, custody.message.epoch.number) + 1, self.place)
         gone = self._gone(now, m, custody.message.payload, custody.to)
-        parcel = self.visits.recount(custody.message.payload, epoch.number, self._rank, gone)
+        parcel = self.visits.recount(custody.message.payload, epoch, gone)
         message = Token(m, epoch, custody.message.hop, self.me, parcel)
         to = self._next(message, "")
         fresh = Custody(message, to, "", Sight(epoch, message.hop), bool(to))
@@ -294,7 +314,7 @@ class Core:
         custody = self.rows.get(f"custody/{m}")
         if not self.visits.exact or custody is None or now - self.seen_s[m] < self.settings.silence_s:
             return
-        wait_s = self.settings.silence_s * (1 + self._draw(m, self._index, SILENCE))
+        wait_s = self.settings.silence_s * (1 + self._draw(m, self.place, SILENCE))
         if now - self.seen_s[m] < wait_s:
             return
         if now - self.seen_s[m] < wait_s + self.settings.patience_s:
@@ -323,11 +343,26 @@ class Core:
             if name not in self.down_s:
                 self._ask(name, Stop(self.stopped, self.me))
 
+    def _leave(self, now: float) -> None:
+        """Whether it is done: all shares are out, and what was held here is in other hands."""
+        tokens = range(self.settings.tokens)
+        inside = [m for m in tokens if (share := self.rows.get(f"share/{m}")) and share.epoch != NEVER]
+        held = [m for m in tokens if f"custody/{m}" in self.rows and not self.errands[m].passed]
+        if not inside and not held:
+            words = "all that it gave is out of the model"
+        elif now >= self.leave_by_s:
+            tokens_left = ", ".join(map(str, sorted({*inside, *held})))
+            words = f"its time was over: tokens {tokens_left} are counted anew without it, as without the dead"
+        else:
+            return
+        self._persist({"left": words})
+        self.saying.append(Report("left", words=words))
+
     # --- small things -----------------------------------------------------------------------------------------------
 
     @property
-    def _index(self) -> int:
-        return self.settings.agents.index(self.me)
+    def place(self) -> int:
+        return self.settings.places[self.me]
 
     def _everybody(self, now: float, parcel: Any) -> bool:
         """Whether all agents were met, and all are in the model but for those that are known to be gone since.
@@ -335,14 +370,11 @@ class Core:
         Who has never been met is waited for, but not for ever: it may have died before.
         """
         waits = self.visits.exact and now - self.begun_s < self.settings.silence_s
-        if parcel.recounting or (waits and not parcel.met.all()):
+        founders = len(self.settings.agents)
+        if parcel.recounting or (waits and not parcel.met[:founders].all()):
             return False
-        return bool(parcel.members + parcel.buried.sum() >= len(self.settings.agents))
-
-    @property
-    def _rank(self) -> int:
-        """In the order in which epochs compare their authors."""
-        return sorted(self.settings.agents).index(self.me)
+        known = np.append(np.ones(founders, bool), parcel.met[founders:] > 0)
+        return bool(parcel.members >= np.count_nonzero(known & (parcel.buried == 0)))
 
     def _gone(self, now: float, m: int, parcel: Any, lost: str = "") -> Any:
         """1 for each neighbour that has been down for longer than is waited, and that the token has not met for laps.
@@ -350,10 +382,10 @@ class Core:
         A link may be down between two that are well; then the token meets it elsewhere, and it is not gone. `lost` is
         who had the token when it was lost: it is counted anew in any case, so there is nothing to wait for.
         """
-        gone = np.zeros(len(self.settings.agents))
+        gone = np.zeros(self.settings.size)
         for name, since_s in self.down_s.items():
             if now - since_s >= self.settings.patience_s:
-                place, latest = self.settings.agents.index(name), float(parcel.met.max())
+                place, latest = self.settings.places[name], float(parcel.met.max())
                 watched = self.watch[m, name] = min(self.watch.get((m, name), latest), latest)
                 unmet = latest - max(watched, float(parcel.met[place]))
                 if name == lost or unmet >= UNMET_LAPS * (1.0 + float(parcel.members)):
@@ -361,11 +393,11 @@ class Core:
         return gone
 
     def _names(self, flags: Any) -> Iterable[str]:
-        return (name for name, flag in zip(self.settings.agents, flags, strict=True) if flag)
+        return (name for name, place in self.settings.places.items() if flags[place])
 
     def _draw(self, m: int, hop: int, stream: int) -> float:
         as_bits: Callable[[int], Any] = np.uint64
-        seed = self.settings.seed * 8191 + self._index
+        seed = self.settings.seed * 8191 + self.place
         return float(chance.draw(np, as_bits(seed % 2**64), as_bits(m), as_bits(hop), stream))
 
     def _persist(self, rows: dict[str, Any], visit: Visit | None = None) -> None:
@@ -384,6 +416,8 @@ class Core:
             for m in range(self.settings.tokens):
                 self._hand_over(now, m)
                 self._silent(now, m)
+            if self.leaving and not self.left:
+                self._leave(now)
             self.saying.append(Wake(self._wake_s(now)))
         said, self.saying = self.saying, []
         return said
@@ -392,6 +426,7 @@ class Core:
         """When something may have to be done without anybody saying so."""
         times = [now + self.settings.silence_s]
         times += [since_s + self.settings.patience_s for since_s in self.down_s.values()]
+        times += [self.leave_by_s]
         for m, errand in self.errands.items():
             if f"custody/{m}" in self.rows and not errand.taken and errand.asked is None:
                 times.append(errand.again_s)

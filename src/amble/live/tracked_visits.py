@@ -22,6 +22,7 @@ import numpy as np
 
 from amble import methods
 from amble.arrays import Array, norm
+from amble.live.message import Epoch
 from amble.live.visits import LAPS_MAX, Holder, Parcel
 from amble.methods.copies import Agent, Slot
 from amble.methods.gifts import Token
@@ -63,8 +64,8 @@ class TrackedVisits:
         z = self.estimate(parcel)
         s = holder.agent.s + (z - share.copy)
         x = self.method.local(f, holder.agent.x, s)
-        parcel = _met(parcel, me, hop, buried=0.0)
-        parcel = self._entered(parcel, x if fresh else x - share.given, int(fresh), self._awaited(parcel, me, fresh))
+        awaited, parcel = self._awaited(parcel, me), _met(parcel, me, hop, buried=0.0)
+        parcel = self._entered(parcel, x if fresh else x - share.given, int(fresh), awaited)
         z_new = self.estimate(parcel)
         still = holder.visits > 0 and norm(z - holder.z) <= self.tolerance * norm(z)
         calm = parcel.calm + 1 if still and not parcel.recounting else np.zeros(())
@@ -75,15 +76,19 @@ class TrackedVisits:
         self, holder: Holder, share: Slot, parcel: Parcel, me: int, hop: int, fresh: bool
     ) -> tuple[Holder, Slot, Parcel]:
         """The last visit: what this agent gave the token goes out again."""
-        parcel = _met(parcel._replace(calm=np.zeros(())), me, hop, buried=1.0)
-        less = 0 * share.given if fresh else -share.given
-        parcel = self._entered(parcel, less, int(fresh) - 1, self._awaited(parcel, me, fresh))
-        return holder._replace(visits=holder.visits + 1), share._replace(given=0 * share.given), parcel
+        awaited, parcel = self._awaited(parcel, me), _met(parcel, me, hop, buried=1.0)
+        parcel = self._entered(parcel, 0 * share.given if fresh else -share.given, int(fresh) - 1, awaited)
+        return (
+            holder._replace(visits=holder.visits + 1),
+            share._replace(given=0 * share.given),
+            parcel._replace(calm=np.zeros(())),
+        )
 
-    def _awaited(self, parcel: Parcel, me: int, fresh: bool) -> float:
+    def _awaited(self, parcel: Parcel, me: int) -> float:
         """Agents that the mean counts, though they have not given yet: all at the start, none after a recount; and not
         this one, from now on."""
-        return max(0.0, float(parcel.token.weight - parcel.members) - (fresh and me < self.agents))
+        unmet = me < self.agents and parcel.met[me] == 0
+        return max(0.0, float(parcel.token.weight - parcel.members) - unmet)
 
     def _entered(self, parcel: Parcel, add: Array, more: int, awaited: float) -> Parcel:
         """What is given goes into the token, or into the recount, which takes its place when it is complete.
@@ -103,7 +108,7 @@ class TrackedVisits:
             )
         return parcel
 
-    def recount(self, parcel: Parcel, epoch_number: int, author: int, buried: Array) -> Parcel:  # noqa: ARG002
+    def recount(self, parcel: Parcel, epoch: Epoch, buried: Array) -> Parcel:  # noqa: ARG002
         """The parcel as its next epoch begins: a recount. There are no ledgers of other tokens, and so no versions."""
         zero = np.zeros(())
         return parcel._replace(

@@ -6,7 +6,8 @@ it, its gifts are still inside the account, and nobody can take them out alone. 
 a recount: estimates are read from the account as it was, while each agent that is met puts all that it ever gave this
 ledger, and what it gives now, into a new one; once everybody who is left has done so the new one takes the old one's
 place. Nothing jumps, and what the dead gave is gone. An agent whose share is of an older epoch puts it in whole
-whenever it is met, during the recount or after it.
+whenever it is met, during the recount or after it. One that leaves takes its share out of each token that passes, so
+nobody has to count anew.
 """
 
 from dataclasses import dataclass
@@ -16,10 +17,12 @@ import numpy as np
 
 from amble import methods
 from amble.arrays import Array, norm
+from amble.live.message import Epoch
 from amble.methods import boards
 from amble.methods.gifts import Slot, nothing
 
 EPOCH_VERSIONS, AUTHOR_VERSIONS = 2.0**36, 2.0**26  # a ledger's versions: those of a later epoch are all larger
+PLACES_MAX = int(EPOCH_VERSIONS / AUTHOR_VERSIONS)
 LAPS_MAX = 3  # visits of a recount, in members: those who are not met by then are taken in later
 
 
@@ -33,8 +36,8 @@ class Parcel(NamedTuple):
     members: Array  # agents in the ledger that estimates are read from
     since: Array  # visits since the recount began; -1: there is none
     calm: Array  # visits in a row at which the model had moved by less than the tolerance
-    buried: Array  # one an agent of the run: 1 for those that are taken out
-    met: Array  # one an agent: the hop of its last visit
+    buried: Array  # one a place of the run: 1 for agents that are taken out
+    met: Array  # one a place: the hop of the agent's last visit
 
     @property
     def recounting(self) -> bool:
@@ -62,8 +65,9 @@ class GiftVisits:
 
     method: Any
     dimension: int
-    agents: int
+    agents: int  # at the beginning
     tolerance: float = 0.0
+    room: int = 0  # for agents that come later
 
     exact = True
 
@@ -82,50 +86,77 @@ class GiftVisits:
         token = self.rules.token(np.zeros(self.dimension), self.agents, m)
         token = token._replace(m=np.asarray(token.m, np.float64))
         zero = np.zeros(())
-        return Parcel(token, *self.share(), zero, zero, zero - 1, zero, *np.zeros((2, self.agents)))
+        return Parcel(token, *self.share(), zero, zero, zero - 1, zero, *np.zeros((2, self.agents + self.room)))
 
     def visit(
         self, f: Any, holder: Holder, share: Share, parcel: Parcel, me: int, hop: int, fresh: bool
     ) -> tuple[Holder, Share, Parcel]:
         """`fresh`: this agent's share is of an older epoch than the token, or it has none."""
         agent, m = holder.agent, int(parcel.token.m)
-        carried = parcel.token.board
-        # its own ledger is the token's to keep, whatever another issue of it left on the agent's board
-        own_first = agent.board._replace(
-            version=np.where(np.arange(len(carried.version)) == m, -1.0, agent.board.version)
-        )
-        board = boards.newer(own_first, carried)
+        board = self._merged(agent.board, parcel.token)
         z = self.rules.read(board)
         own, v, w = self.method.gift(f, agent.own, z)
         more = Slot(v - agent.given.v, w - agent.given.w)
         share = Share(share.total + more.v, share.weight + more.w)
         add = share if fresh else Share(*more)
-        parcel = self._entered(parcel._replace(met=_set(parcel.met, me, hop)), board, m, add, me, fresh)
+        awaited = self._awaited(parcel, m, me)
+        parcel = parcel._replace(met=_set(parcel.met, me, hop), buried=_set(parcel.buried, me, 0.0))
+        parcel = self._entered(parcel, board, m, add, int(fresh), awaited)
         agent = boards.Agent(own, Slot(v, w), parcel.token.board)
         still = holder.visits > 0 and norm(z - holder.z) <= self.tolerance * norm(z)
         calm = parcel.calm + 1 if still and not parcel.recounting else np.zeros(())
         return Holder(agent, z, holder.visits + 1), share, parcel._replace(calm=calm)
 
-    def _entered(self, parcel: Parcel, board: Any, m: int, add: Share, me: int, fresh: bool) -> Parcel:
-        """The gift goes into the ledger, or into the recount, which takes the ledger's place when it is complete."""
-        buried = _set(parcel.buried, me, 0.0)
+    def leave(
+        self, holder: Holder, share: Share, parcel: Parcel, me: int, hop: int, fresh: bool
+    ) -> tuple[Holder, Share, Parcel]:
+        """The last visit: all that this agent ever gave the token's ledger goes out again."""
+        agent, m = holder.agent, int(parcel.token.m)
+        board = self._merged(agent.board, parcel.token)
+        none = self.share()
+        less = none if fresh else Share(-share.total, -share.weight)
+        awaited = self._awaited(parcel, m, me)
+        parcel = parcel._replace(met=_set(parcel.met, me, hop), buried=_set(parcel.buried, me, 1.0), calm=np.zeros(()))
+        parcel = self._entered(parcel, board, m, less, int(fresh) - 1, awaited)
+        given = Slot(agent.given.v - share.total, agent.given.w - share.weight)
+        agent = boards.Agent(agent.own, given, parcel.token.board)
+        return holder._replace(agent=agent, visits=holder.visits + 1), none, parcel
+
+    def _merged(self, known: boards.Board, token: boards.Token) -> boards.Board:
+        """The newer ledgers; but its own is the token's to keep, whatever another issue of it left with the agent."""
+        mine = np.arange(len(known.version)) == token.m
+        return boards.newer(known._replace(version=np.where(mine, -1.0, known.version)), token.board)
+
+    def _awaited(self, parcel: Parcel, m: int, me: int) -> int:
+        """Agents that a mean over all counts, though they have not given yet: all at the start, none after a recount;
+        and not this one, from now on."""
+        if self.method.weigh != "agents":
+            return 0
+        all_in: int = round(float(parcel.token.board.weight[m]) * self.method.tokens)
+        this_one = me < self.agents and not parcel.met[me]
+        return max(0, all_in - int(parcel.members) - int(this_one))
+
+    def _entered(self, parcel: Parcel, board: Any, m: int, add: Share, more: int, awaited: int) -> Parcel:
+        """A gift goes into the ledger, or into the recount, which takes the ledger's place when it is complete.
+
+        `more`: agents that are in it by this.
+        """
         if not parcel.recounting:
             board = boards.add(board, m, add.total, add.weight)
-            members = parcel.members + fresh
-            if self.method.weigh == "agents":  # N from the start; but since a recount, only those who are in it
-                weight = _set(board.weight, m, max(board.weight[m], members / self.method.tokens))
+            members = parcel.members + more
+            if self.method.weigh == "agents":
+                weight = _set(board.weight, m, (members + awaited) / self.method.tokens)
                 board = board._replace(weight=weight)
-            return parcel._replace(token=parcel.token._replace(board=board), members=members, buried=buried)
-        counted = parcel.counted + fresh
+            return parcel._replace(token=parcel.token._replace(board=board), members=members)
+        counted = parcel.counted + more
         parcel = parcel._replace(
             token=parcel.token._replace(board=board),
             total=parcel.total + add.total,
             weight=parcel.weight + add.weight,
             counted=counted,
             since=parcel.since + 1,
-            buried=buried,
         )
-        left = (parcel.met > 0) & (buried == 0)
+        left = (parcel.met > 0) & (parcel.buried == 0)
         if counted >= left.sum() or parcel.since >= LAPS_MAX * (parcel.members + 1):
             weight = counted / self.method.tokens if self.method.weigh == "agents" else parcel.weight
             board = boards.put(board, m, parcel.total, weight)
@@ -136,14 +167,11 @@ class GiftVisits:
             )  # fmt: skip
         return parcel
 
-    def recount(self, parcel: Parcel, epoch_number: int, author: int, buried: Array) -> Parcel:
-        """The parcel as its next epoch begins: a recount, and versions above all of the epochs before.
-
-        `author` is the rank of the epoch's author among the names, so that versions are in the order of epochs.
-        """
+    def recount(self, parcel: Parcel, epoch: Epoch, buried: Array) -> Parcel:
+        """The parcel as its next epoch begins: a recount, and versions above all of the epochs before."""
         zero, m = self.share(), int(parcel.token.m)
         version = parcel.token.board.version.copy()
-        version[m] = epoch_number * EPOCH_VERSIONS + author * AUTHOR_VERSIONS
+        version[m] = epoch.number * EPOCH_VERSIONS + epoch.author * AUTHOR_VERSIONS
         board = parcel.token.board._replace(version=version)
         return parcel._replace(
             token=parcel.token._replace(board=board), total=zero.total, weight=zero.weight,
@@ -163,6 +191,7 @@ class RawVisits:
     dimension: int
     agents: int
     tolerance: float = 0.0
+    room: int = 0
 
     exact = False
 
@@ -179,8 +208,8 @@ class RawVisits:
 
     def parcel(self, m: int) -> Parcel:
         token = self.rules.token(np.zeros(self.dimension), self.agents, m)
-        zero = np.zeros(())
-        return Parcel(token, zero, zero, zero, zero + self.agents, zero - 1, zero, *np.zeros((2, self.agents)))
+        zero, places = np.zeros(()), np.zeros((2, self.agents + self.room))
+        return Parcel(token, zero, zero, zero, zero + self.agents, zero - 1, zero, *places)
 
     def visit(
         self,
@@ -217,6 +246,6 @@ def kind(method: Any) -> Any:
     return TrackedVisits if getattr(method, "token_rule", "") == "tracked" else RawVisits
 
 
-def make(method: Any, dimension: int, agents: int, tolerance: float = 0.0) -> Any:
+def make(method: Any, dimension: int, agents: int, tolerance: float = 0.0, room: int = 0) -> Any:
     """The visits of a method, for live agents."""
-    return kind(method)(method, dimension, agents, tolerance)
+    return kind(method)(method, dimension, agents, tolerance, room)

@@ -21,6 +21,7 @@ class Checker:
         self.taken: dict[tuple[int, Sight], str] = {}
         self.sent: dict[tuple[str, int, Epoch, int], str] = {}
         self.given: dict[tuple[int, Epoch], dict[str, Any]] = {}
+        self.out: dict[tuple[int, Epoch], set[str]] = {}  # who has left it
         self.hops: dict[tuple[int, Epoch], int] = {}
         self.acknowledged: dict[tuple[str, int], Sight] = {}
         self.heard: dict[int, Token] = {}
@@ -76,7 +77,11 @@ class Checker:
         self.hops[key[:2]] = visit.hop
         if self.steady_from_s is not None:
             self.lately.setdefault(m, set()).add(visit.epoch)
-        self.given.setdefault(key[:2], {})[node.name] = effect.rows[f"share/{m}"].share
+        share = effect.rows[f"share/{m}"]
+        self.given.setdefault(key[:2], {})[node.name] = share.share
+        if share.epoch != visit.epoch:
+            del self.given[key[:2]][node.name]
+            self.out.setdefault(key[:2], set()).add(node.name)
         self._the_total_is_the_sum_of_the_gifts(visit)
         self._nothing_jumps(visit)
 
@@ -94,10 +99,11 @@ class Checker:
         """Of all that agents gave it in this epoch; while a recount goes on, the recount's total is."""
         parcel, m = visit.after, visit.token
         shares = [_gift(share) for share in self.given[m, visit.epoch].values()]
-        total, weight = (sum(parts) for parts in zip(*shares, strict=True))
+        total, weight = sum(gift[0] for gift in shares), sum(gift[1] for gift in shares)
         if self.world.visits.method.weigh == "agents" and not parcel.recounting:  # their number is the weight
-            first = visit.epoch.number == 0
-            weight = (len(self.world.nodes) if first else len(shares)) / _parts(parcel)
+            awaited = set() if visit.epoch.number else set(self.world.settings.agents)
+            awaited -= self.given[m, visit.epoch].keys() | self.out.get((m, visit.epoch), set())
+            weight = (len(shares) + len(awaited)) / _parts(parcel)
         held = (float(parcel.total[0]), float(parcel.weight)) if parcel.recounting else _account(parcel, m)
         if not (abs(total - held[0]) <= CLOSE and abs(weight - held[1]) <= CLOSE):
             raise Broken(f"token {m} holds {held[0]:.6f}, weight {held[1]:.6f}, after hop {visit.hop} of "
@@ -143,6 +149,8 @@ class Checker:
             return f"{', '.join(waiting)} still wait, though the run should have ended: {len(stopped)} know that it has"
         if stopped and not (world.settings.tolerance and self.stopped_s > world.healed_s + LONG_S):
             return ""  # it ended while things failed: the model is that of whoever was there
+        if leaving := [node.name for node in living if node.leaving and not stopped]:
+            return f"{', '.join(leaving)} should have left by now"
         return next(filter(None, (self._token_wrong(m, living) for m in range(world.settings.tokens))), "")
 
     def _token_wrong(self, m: int, living: list[Any]) -> str:

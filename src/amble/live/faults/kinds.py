@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-MOMENTS = ("crash", "death", "freeze", "cut", "lose_link", "leap", "slow", "false_report")
+MOMENTS = ("crash", "death", "leave", "join", "freeze", "cut", "lose_link", "leap", "slow", "false_report")
 MUCH = (0.0, 0.3, 1.0, 3.0)  # of the chances below, in one seed
 
 
@@ -24,6 +24,8 @@ class Faults:
     torn: float = 0.005  # it crashes while it writes: all of the transaction is kept, or none of it
     crash: float = 0.15
     death: float = 0.02
+    leave: float = 0.02
+    join: float = 0.03
     freeze: float = 0.1
     cut: float = 0.08
     lose_link: float = 0.02  # a link between two that live is cut and stays so
@@ -38,7 +40,7 @@ class Faults:
     lease_s: float = 0.5
     answer_s: float = 0.4  # how long an answer is waited for
     faults: int = 1000  # then the world heals
-    deaths: int = 2
+    deaths: int = 2  # and departures
     quiet_s: float = 4.0  # what agents still have to find out once nothing fails any more
     healed_s: float = 60.0  # within this time all must have come right ...
     steady_s: float = 2.0  # ... and stay so
@@ -113,13 +115,29 @@ class Trouble:
             self.world.at(self.back_s(), lambda: self.world.begin(name))
 
     def death(self, name: str) -> None:
-        dead = sum(node.dead for node in self.world.nodes.values())
-        if dead >= self.faults.deaths or self.world.nodes[name].dead:
-            return
-        if self.world.connected(without=name) and self.world.known(without=name):
+        if self._may_go(name):
             self.count("death")
             self.world.nodes[name].dead = True
             self.world.kill(name)
+
+    def leave(self, name: str) -> None:
+        if self._may_go(name):
+            self.count("departure")
+            self.world.leave(name)
+
+    def _may_go(self, name: str) -> bool:
+        gone = [node.name for node in self.world.nodes.values() if node.going]
+        if len(gone) >= self.faults.deaths or name in gone:
+            return False
+        return bool(self.world.connected(without=name) and self.world.known(without=name))
+
+    def join(self, name: str) -> None:
+        """One more agent, linked to this one and to others."""
+        others = [other for other, node in self.world.nodes.items() if not node.going]
+        if len(self.world.guests) < self.world.settings.room and name in others:
+            near = {name, *self.chance.sample(others, min(len(others), self.chance.randint(1, 3)))}
+            self.count("newcomer")
+            self.world.join(float(self.chance.randint(1, 9)), tuple(sorted(near)))
 
     def freeze(self, name: str) -> None:
         node = self.world.nodes[name]

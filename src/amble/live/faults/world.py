@@ -10,7 +10,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -19,11 +19,13 @@ from amble.live.faults.checkers import Checker
 from amble.live.faults.kinds import Faults, Trouble
 from amble.live.faults.tally import Mean, TrackedMean
 from amble.live.message import Answer, Question
-from amble.live.protocol import Ask, Core, Persist, Reply, Settings, Wake
+from amble.live.protocol import Ask, Core, Persist, Reply, Report, Settings, Wake
 from amble.live.tracked_visits import TrackedVisits
 
 LOOK_S = 1.0  # between two looks whether all has come right
 TOLERANCE = 1e-12
+ROOM = 2
+LEAVE_S = 5.0
 TRACKED_EVERY = 3  # seeds: one with API-BCD's tracked accounts, the others with gifts
 
 Link = tuple[str, str]  # in the order of their names
@@ -40,10 +42,15 @@ class Node:
     life: int = 0  # how often it was started: what was meant for an earlier life is lost
     frozen: bool = False
     dead: bool = False
+    leaving: bool = False
     leapt_s: float = 0.0
     slow_s: float = 0.0
     wake: int = 0  # the last thing it asked of its clock: only that counts
     held: list[Callable[[], None]] = field(default_factory=list)  # what happens once it thaws
+
+    @property
+    def going(self) -> bool:
+        return self.dead or self.leaving
 
 
 class World:
@@ -69,11 +76,13 @@ class World:
         ]  # fmt: skip
         self.near = {name: tuple(_other(link, name) for link in self.links if name in link) for name in names}
         stop = chance.choice(({}, {}, {}, {"hops_max": tokens * chance.randint(50, 500)}, {"tolerance": TOLERANCE}))
-        self.settings = Settings(names, tokens, seed, (dict(ring),) * tokens, 1.0, silence_s=12.0, **stop)
+        self.ways = dict(ring)
+        self.guests: dict[str, int] = {}  # those who came later, and their places
+        self.settings = Settings(names, tokens, seed, patience_s=1.0, silence_s=12.0, room=ROOM, **stop)
         settle, weigh = chance.randint(1, 20), chance.choice(("scalar", "agents"))
         kind = make_visits or (TrackedVisits if seed % TRACKED_EVERY == 0 else visits.GiftVisits)
         method = TrackedMean(tokens, settle) if issubclass(kind, TrackedVisits) else Mean(tokens, settle, weigh)
-        self.visits = kind(method, 1, count, self.settings.tolerance)
+        self.visits = kind(method, 1, count, self.settings.tolerance, ROOM)
         self.nodes = {name: Node(name, float(chance.randint(1, 9))) for name in names}
         self.cuts, self.lost = set[Link](), set[Link]()  # those that are cut now, and those that stay so
         self.now, self.serial, self.events = 0.0, itertools.count(1), list[tuple[float, int, Callable[[], None]]]()
@@ -134,9 +143,13 @@ class World:
         node.leapt_s = self.chance.uniform(-1000, 1000) - self.now  # a machine that starts again starts its clock, too
         near = self.near[name]
         self.say(f"{name} starts, for the {node.life}. time")
-        node.core = self.make_core(name, near, self.settings, self.visits, node.value, rows=dict(node.disk))
+        guests = {guest: place for guest, place in self.guests.items() if guest == name or guest in near}
+        settings = replace(self.settings, guests=guests, next=(dict(self.ways),) * self.settings.tokens)
+        node.core = self.make_core(name, near, settings, self.visits, node.value, rows=dict(node.disk))
         self.checker.restored(node)
         self.carry_out(node, node.core.start(self.clock(node)))
+        if node.leaving:
+            self.leave(name)
         for other in near:
             self.notice(name, other, self.chance.uniform(0.05, 0.4))
             self.notice(other, name, self.chance.uniform(0.05, 0.4))
@@ -147,6 +160,30 @@ class World:
         node.core, node.frozen, node.held = None, False, []
         for other in self.near[name]:
             self.notice(other, name, self.chance.uniform(0.002, 0.05))
+
+    def leave(self, name: str) -> None:
+        """It is asked to, and ends when it says that it has; or else after a while."""
+        self.say(f"{name} is to leave")
+        self.nodes[name].leaving = True
+        self.tell(name, self.nodes[name].life, lambda core, now: core.leave(now, LEAVE_S))
+
+    def join(self, value: float, near: tuple[str, ...]) -> None:
+        """One more, and who it is linked to starts anew with it; on the way between two of these, if there is one."""
+        name, place = f"a{len(self.nodes)}", len(self.nodes)
+        self.say(f"{name} joins {', '.join(near)}")
+        self.nodes[name], self.guests[name] = Node(name, value), place
+        self.links += [(other, name) for other in near]
+        self.near[name] = near
+        for before in near:
+            if self.ways.get(before) in near:
+                self.ways[before], self.ways[name] = name, self.ways[before]
+                break
+        for other in near:
+            self.near[other] += (name,)
+            if self.nodes[other].core is not None:
+                self.kill(other)
+            self.begin(other)
+        self.begin(name)
 
     def freeze(self, name: str, noticed_s: float) -> None:
         self.say(f"{name} freezes")
@@ -196,6 +233,9 @@ class World:
                 self.ask(node, effect)
             elif kind is Reply:
                 self.reply(node, effect)
+            elif kind is Report and effect.kind == "left":
+                node.dead = True
+                self.kill(node.name)
 
     def write(self, node: Node, effect: Persist) -> None:
         torn = self.trouble.happens("torn")
@@ -293,7 +333,7 @@ class World:
 
     def connected(self, without: str = "") -> bool:
         """Whether those who live, but for one, reach each other over links that are not lost for good."""
-        names = [name for name, node in self.nodes.items() if not node.dead and name != without]
+        names = [name for name, node in self.nodes.items() if not node.going and name != without]
         reached, edge = set(names[:1]), names[:1]
         while edge:
             one = edge.pop()
@@ -307,7 +347,7 @@ class World:
 
     def known(self, without: str) -> bool:
         """Whether others than this one have seen every token: one that never left its first agent ends with it."""
-        disks = [node.disk for name, node in self.nodes.items() if not node.dead and name != without]
+        disks = [node.disk for name, node in self.nodes.items() if not node.going and name != without]
         return all(any(f"sight/{m}" in disk for disk in disks) for m in range(self.settings.tokens))
 
     def heal(self) -> None:

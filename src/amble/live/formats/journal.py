@@ -35,7 +35,7 @@ class Visited(NamedTuple):
     number: int  # the agent's own count of visits; no two lines have the same
     token: int
     epoch: int
-    author: str
+    author: int
     hop: int
     giver: str
     time_s: float
@@ -49,7 +49,7 @@ class Event(NamedTuple):
     kind: str
     token: int
     epoch: int | None
-    author: str | None
+    author: int | None
     hop: int
     words: str
     time_s: float

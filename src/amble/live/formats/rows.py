@@ -5,6 +5,8 @@
     sight/m     the newest that it knows of token m (protocol.Sight)
     custody/m   token m as it left, and whom it is meant for (protocol.Custody)
     stopped     why the run has ended
+    leaving     that the agent is to leave it
+    left        how it has left
 
 A row is a frame (packing.py): its prefix is a version and its name, so that none is ever taken for another; the row
 without its tree is the header, and the tree is the numbers.
@@ -34,6 +36,8 @@ _decoders: dict[str, Any] = {
     "sight": msgspec.msgpack.Decoder(Sight),
     "custody": msgspec.msgpack.Decoder(Custody),
     "stopped": msgspec.msgpack.Decoder(str),
+    "leaving": msgspec.msgpack.Decoder(str),
+    "left": msgspec.msgpack.Decoder(str),
 }
 
 

@@ -35,6 +35,7 @@ class Shape:
     agents: tuple[str, ...]
     tokens: int
     template: Tree  # a parcel: visits.make(...).parcel(0)
+    room: int = 0  # for agents that come later
 
     def __post_init__(self) -> None:
         if len(self.digest) < 16 or set(self.digest) - set("0123456789abcdef"):
@@ -50,6 +51,10 @@ class Shape:
     @cached_property
     def names(self) -> frozenset[str]:
         return frozenset(self.agents)
+
+    @property
+    def places(self) -> int:
+        return len(self.agents) + self.room
 
     @cached_property
     def parcel(self) -> Packing:

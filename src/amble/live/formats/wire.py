@@ -43,7 +43,7 @@ class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fa
 class _Token(_Header, tag="token"):
     token: Count
     epoch: Count
-    author: Name
+    author: Count
     hop: Count
     sender: Name
 
@@ -51,7 +51,7 @@ class _Token(_Header, tag="token"):
 class _Passed(_Header, tag="passed"):
     token: Count
     epoch: Count
-    author: Name
+    author: Count
     hop: Count
     sender: Name
 
@@ -77,7 +77,7 @@ class _Refused(_Header, tag="refused"):
 class _Found(_Header, tag="found"):
     token: Count
     epoch: Count
-    author: Name
+    author: Count
     hop: Count
 
 
@@ -118,6 +118,8 @@ def _clean(text: str) -> str:
 def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
     """What a neighbour asks. `sender` is the name that its certificate proves; None where there is none to compare."""
     header, numbers = _opened(shape, data, _questions)
+    if sender is None and header.sender not in shape.names:
+        raise Refusal(f"there is no agent named {header.sender!r} in this run")
     if sender is not None and header.sender != sender:
         raise Refusal(f"it speaks in the name of {header.sender!r}, and the certificate is that of {sender!r}")
     if isinstance(header, _Token):
@@ -156,9 +158,8 @@ def _opened(shape: Shape, data: bytes, decoder: Any) -> tuple[Any, memoryview]:
         raise Refusal(f"it has {len(numbers)} bytes too many")
     if getattr(header, "token", 0) >= shape.tokens:
         raise Refusal(f"it is about token {header.token}, and this run has tokens 0 to {shape.tokens - 1}")
-    for name in (getattr(header, "sender", None), getattr(header, "author", None)):
-        if name is not None and name not in shape.names:
-            raise Refusal(f"there is no agent named {name!r} in this run")
+    if getattr(header, "author", 0) >= shape.places:
+        raise Refusal(f"it is by the agent at place {header.author}, and this run has places 0 to {shape.places - 1}")
     if not getattr(header, "reason", "").isprintable():
         raise Refusal("its reason holds characters that cannot be printed")
     return header, numbers

@@ -16,7 +16,7 @@ from amble.live.formats.packing import digest
 from amble.live.message import Epoch
 from amble.live.records.record import Record
 
-RECOUNT, REISSUE = "recount", "reissue"
+RECOUNT, REISSUE, LEAVES = "recount", "reissue", "leaves"
 
 
 class Issue(NamedTuple):
@@ -56,6 +56,7 @@ class _Agent:
     holder: Any
     lines: tuple[Visited, ...]
     recounts: Mapping[tuple[int, int, int], Event]  # by (token, epoch, hop before the visit)
+    leaves: Collection[tuple[int, Epoch, int]]  # visits at which it took its share out: (token, epoch, hop)
     shares: dict[int, tuple[Epoch, Any]] = field(default_factory=dict)
     done: int = 0
 
@@ -78,7 +79,8 @@ class Replay:
                 recounts = {(e.token, e.epoch or 0, e.hop): e for e in events if e.kind == RECOUNT}
                 holder = visits.holder(objectives[name])
                 lines = record.visits[name]
-                self.agents[name] = _Agent(name, index, objectives[name], holder, lines, recounts)
+                leaves = {(e.token, Epoch(e.epoch or 0, e.author or 0), e.hop) for e in events if e.kind == LEAVES}
+                self.agents[name] = _Agent(name, index, objectives[name], holder, lines, recounts, leaves)
         self._lay_out()
         self.equal, self.first = 0, ""
 
@@ -90,13 +92,13 @@ class Replay:
                 self._place(Issue(agent.name, line.token, line.hop, Epoch(line.epoch, line.author)))
             issued = {(e.token, e.epoch): e for e in self.record.events[agent.name] if e.kind == REISSUE}
             for event in sorted(issued.values(), key=lambda each: each.epoch or 0):
-                issue = Issue(agent.name, event.token, event.hop, Epoch(event.epoch or 0, agent.name))
+                issue = Issue(agent.name, event.token, event.hop, Epoch(event.epoch or 0, agent.index))
                 before = [each for each in self.places.get(issue[:3], []) if each.epoch < issue.epoch]
                 if before:
                     self.again[max(before, key=lambda each: each.epoch)] = (issue, event)
                 self._place(issue)
         for m in range(self.record.tokens):
-            start = Issue(names[m % len(names)], m, 0, Epoch(0, names[m % len(names)]))
+            start = Issue(names[m % len(names)], m, 0, Epoch(0, m % len(names)))
             self._place(start)
             self.parcels[start] = self.visits.parcel(m)
 
@@ -139,7 +141,7 @@ class Replay:
         return [issue for issue in offered if issue.epoch < epoch]
 
     def _recount(self, agent: _Agent, line: Visited) -> Event | None:
-        mine = line.author == agent.name
+        mine = line.author == agent.index
         return agent.recounts.get((line.token, line.epoch, line.hop - 1)) if mine else None
 
     def _make(self, agent: _Agent, line: Visited, source: Issue) -> None:
@@ -149,10 +151,13 @@ class Replay:
         if (event := self._recount(agent, line)) is not None:
             parcel = self._counted_anew(parcel, event)
         given_in, share = agent.shares.get(line.token, (None, self.visits.share()))
-        agent.holder, share, parcel = self.visits.visit(
-            agent.objective, agent.holder, share, parcel, agent.index, line.hop, given_in != epoch
-        )
-        agent.shares[line.token] = (epoch, share)
+        known = (agent.holder, share, parcel, agent.index, line.hop, given_in != epoch)
+        if (line.token, epoch, line.hop) in agent.leaves:
+            agent.holder, share, parcel = self.visits.leave(*known)
+            agent.shares.pop(line.token, None)
+        else:
+            agent.holder, share, parcel = self.visits.visit(agent.objective, *known)
+            agent.shares[line.token] = (epoch, share)
         if (agent.name, line.number) in self.keep:
             self.kept[agent.name, line.number] = agent.holder.z
         agent.done += 1
@@ -168,8 +173,7 @@ class Replay:
     def _counted_anew(self, parcel: Any, event: Event) -> Any:
         buried = {name for name in event.words.split(", ") if name}
         flags = np.array([float(name in buried) for name in self.record.agents])
-        rank = sorted(self.record.agents).index(str(event.author))
-        return self.visits.recount(parcel, event.epoch, rank, flags)
+        return self.visits.recount(parcel, Epoch(event.epoch or 0, event.author or 0), flags)
 
     def _compare(self, agent: _Agent, line: Visited, side: str, found: str) -> None:
         if found == getattr(line, side):
