@@ -127,16 +127,16 @@ class GiftVisits:
         mine = np.arange(len(known.version)) == token.m
         return boards.newer(known._replace(version=np.where(mine, -1.0, known.version)), token.board)
 
-    def _awaited(self, parcel: Parcel, m: int, me: int) -> int:
+    def _awaited(self, parcel: Parcel, m: int, me: int) -> float:
         """Agents that a mean over all counts, though they have not given yet: all at the start, none after a recount;
         and not this one, from now on."""
         if self.method.weigh != "agents":
-            return 0
-        all_in: int = round(float(parcel.token.board.weight[m]) * self.method.tokens)
+            return 0.0
+        all_in = np.rint(parcel.token.board.weight[m] * self.method.tokens)
         this_one = me < self.agents and not parcel.met[me]
-        return max(0, all_in - int(parcel.members) - int(this_one))
+        return max(0.0, float(all_in - parcel.members) - this_one)
 
-    def _entered(self, parcel: Parcel, board: Any, m: int, add: Share, more: int, awaited: int) -> Parcel:
+    def _entered(self, parcel: Parcel, board: Any, m: int, add: Share, more: int, awaited: float) -> Parcel:
         """A gift goes into the ledger, or into the recount, which takes the ledger's place when it is complete.
 
         `more`: agents that are in it by this.
