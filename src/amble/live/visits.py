@@ -1,13 +1,13 @@
 """Visits that survive losses: gifts belong to an epoch, and a token that is issued again is counted anew.
 
-A live token is its method's token (methods/boards.py for gift methods, with one ledger or more; methods/copies.py) in a
-parcel. When nothing is ever lost, a visit is the simulator's, number by number. When an agent dies, or the token with
-it, its gifts are still inside the account, and nobody can take them out alone. So the token goes on in a new epoch with
-a recount: estimates are read from the account as it was, while each agent that is met puts all that it ever gave this
-ledger, and what it gives now, into a new one; once everybody who is left has done so the new one takes the old one's
-place. Nothing jumps, and what the dead gave is gone. An agent whose share is of an older epoch puts it in whole
-whenever it is met, during the recount or after it. One that leaves takes its share out of each token that passes, so
-nobody has to count anew.
+A live token is its method's token (methods/boards.py for gift methods, with one ledger or more; methods/copies.py, of
+which the tracked rule has tracked_visits.py) in a parcel. When nothing is ever lost, a visit is the simulator's, number
+by number. When an agent dies, or the token with it, its gifts are still inside the account, and nobody can take them
+out alone. So the token goes on in a new epoch with a recount: estimates are read from the account as it was, while each
+agent that is met puts all that it ever gave this ledger, and what it gives now, into a new one; once everybody who is
+left has done so the new one takes the old one's place. Nothing jumps, and what the dead gave is gone. An agent whose
+share is of an older epoch puts it in whole whenever it is met, during the recount or after it. One that leaves takes
+its share out of each token that passes, so nobody has to count anew.
 """
 
 from dataclasses import dataclass
