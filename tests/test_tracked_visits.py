@@ -157,6 +157,18 @@ def test_one_that_leaves_before_it_gave_is_not_waited_for(method):
 
 
 @every_method
+def test_a_token_that_its_last_member_leaves_begins_anew(method):
+    live = Live(method, objectives("least squares", 3))
+    lose_all(live, 1, 2)
+    for m in range(method.tokens):
+        live.visit(m, 0)
+        live.leave(m, 0)
+        assert not live.z(m).any()
+    laps(live, 2, [1, 2])
+    assert_accounts_are_whole(live, [1, 2])
+
+
+@every_method
 def test_a_token_that_is_lost_again_during_its_recount_begins_another(method):
     fs = objectives("least squares", 5)
     live = Live(method, fs)
