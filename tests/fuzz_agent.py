@@ -16,6 +16,7 @@ import re
 import resource
 import shutil
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from amble.arrays import named_leaves, tree_map
 from amble.live.formats import wire
-from amble.live.message import EPOCHS_MAX, HOPS_MAX, Accepted, Epoch, Found, Passed, Refused, Seek, Stop, Token
+from amble.live.message import EPOCHS_MAX, HOPS_MAX, Accepted, Epoch, Found, Leaving, Passed, Refused, Seek, Stop, Token
 from amble.live.node import Node
 from amble.live.protocol import is_finite
 from config_samples import X, Y, made
@@ -66,7 +67,7 @@ class Agent:
             ME
         )
         folder.mkdir()
-        self.node = Node(self.config, folder, self.config.objective(X, Y))
+        self.node = Node(self.config, folder, self.config.objective(X, Y), threading.Event())
         self.asks, self.now, self.folder = [], 0.0, folder
         self.do(self.node.core.start)
         for name in NEAR:
@@ -165,7 +166,7 @@ class Fuzz:
             return Seek(self.chance.choice((m, m, self.chance.randrange(2**33))), sender)
         if kind < 0.902 or self.agent.node.core.stopped:
             return Stop(self.chance.choice(("", "over", "x" * 500, "ü" * 500)), sender)
-        return Seek(m, sender)
+        return self.chance.choice((Seek(m, sender), Leaving(sender)))
 
     def answer(self):
         m = self.chance.randrange(3)

@@ -54,6 +54,7 @@ def questions(shape):
         messages.Token(2, epoch, 12345, "anna", payload(shape, 2)),
         messages.Passed(1, epoch, messages.HOPS_MAX, "cléo"),
         messages.Seek(0, "dora"),
+        messages.Leaving("bert"),
         messages.Stop("the model has stood still – enough", "anna"),
     ]
 

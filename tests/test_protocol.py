@@ -6,98 +6,10 @@ Sentences in quotation marks are LIVE.md's or those of the theory of operation a
 import numpy as np
 import pytest
 
-from amble.live.effects import Settings
-from amble.live.faults.tally import Mean
 from amble.live.message import Accepted, Epoch, Found, Passed, Refused, Seek, Stop, Token
-from amble.live.protocol import Ask, Core, Persist, Reply, Report, Sight
-from amble.live.visits import GiftVisits, RawVisits
-
-NAMES = ("a", "b", "c")
-WAY = {"a": "b", "b": "c", "c": "a"}
-PATIENCE_S, SILENCE_S = 2.0, 120.0
-
-
-class Link:
-    """Cores that all know each other. What they ask waits here until the test delivers, repeats or drops it."""
-
-    def __init__(self, names=NAMES, tokens=1, exact=True, **stop):
-        self.settings = Settings(names, tokens, 1, (WAY,) * tokens if len(names) == 3 else (), PATIENCE_S, **stop)
-        kind = GiftVisits if exact else RawVisits
-        self.visits = kind(Mean(tokens), 1, len(names), self.settings.tolerance)
-        self.disks = {name: {} for name in names}
-        self.asks, self.reports, self.replies, self.now, self.number = [], [], {}, 0.0, 0
-        self.cores = {}
-        for name in names:
-            self.begin(name)
-        for name in names:
-            self.meet(name)
-
-    def begin(self, name):
-        near = tuple(other for other in self.disks if other != name)
-        value = 1.0 + list(self.disks).index(name)
-        self.cores[name] = Core(name, near, self.settings, self.visits, value, rows=dict(self.disks[name]))
-        self.do(name, self.cores[name].start(self.now))
-
-    def meet(self, name):
-        for other in self.disks:
-            if other != name:
-                self.do(name, self.cores[name].peer(self.now, other, True))
-
-    def do(self, name, effects):
-        for effect in effects:
-            if isinstance(effect, Persist):
-                self.disks[name].update(effect.rows)
-            elif isinstance(effect, Ask):
-                self.asks.append((name, effect))
-            elif isinstance(effect, Reply):
-                self.replies[effect.question] = effect.answer
-            elif isinstance(effect, Report):
-                self.reports.append((name, effect))
-
-    def take(self, kind=Token):
-        """The next question of this kind that is under way."""
-        for k, (_, ask) in enumerate(self.asks):
-            if isinstance(ask.question, kind):
-                return self.asks.pop(k)
-        return None
-
-    def hear(self, asked):
-        """It arrives; the answer is not on its way back yet."""
-        self.number += 1
-        _, ask = asked
-        self.do(ask.to, self.cores[ask.to].heard(self.now, self.number, ask.question))
-        return self.replies.pop(self.number)
-
-    def answer(self, asked, answer):
-        name, ask = asked
-        self.do(name, self.cores[name].answered(self.now, ask.number, answer))
-
-    def deliver(self, kind=Token):
-        asked = self.take(kind)
-        if asked:
-            self.answer(asked, self.hear(asked))
-        return asked
-
-    def walk(self, hops):
-        for _ in range(hops):
-            self.deliver(Token)
-            while self.deliver(Passed):
-                pass
-
-    def wait(self, seconds, *names):
-        self.now += seconds
-        for name in names or self.cores:
-            self.do(name, self.cores[name].tick(self.now))
-
-    def down(self, at, *names):
-        for name in names:
-            self.do(at, self.cores[at].peer(self.now, name, False))
-
-    def said(self, kind):
-        return [(name, report) for name, report in self.reports if report.kind == kind]
-
-    def visited(self):
-        return [(name, report.hop) for name, report in self.said("visit")]
+from amble.live.protocol import Ask, Persist, Reply, Sight
+from amble.live.visits import RawVisits
+from linked_cores import NAMES, PATIENCE_S, SILENCE_S, Link
 
 
 def test_a_token_walks_its_way():

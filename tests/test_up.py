@@ -109,7 +109,7 @@ def test_a_visit_that_was_not_made_so_is_found(done):
     configs = collect.read_configs(folders)
     objectives = {name: config.objective(*config.read_data(folders[name])) for name, config in configs.items()}
     changed = kept._replace(visits={**kept.visits, "agent02": tuple(lines)})
-    outcome = replay.Replay(changed, up.make_visits(configs["agent00"]), objectives).run()
+    outcome = replay.Replay(changed, configs["agent00"].visits(), objectives).run()
     assert outcome.equal == 2 * kept.hops - 1
     assert outcome.first.startswith(f"agent02, its visit {len(lines)}: ")
     assert not outcome.whole

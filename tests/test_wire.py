@@ -78,6 +78,7 @@ QUESTIONS = st.one_of(
     TOKENS_SEEN,
     st.builds(messages.Passed, ABOUT, EPOCHS, HOPS, NAMES),
     st.builds(messages.Seek, ABOUT, NAMES),
+    st.builds(messages.Leaving, NAMES),
     st.builds(messages.Stop, TEXTS, NAMES),
 )
 ANSWERS = st.one_of(

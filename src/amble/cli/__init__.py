@@ -2,7 +2,18 @@
 
 import sys
 
-from amble.cli import chaos, compare, data, live, predict, record, report, reproduce, up  # noqa: F401 (they add their commands)
+from amble.cli import (  # noqa: F401 (they add their commands)
+    chaos,
+    compare,
+    data,
+    joining,
+    live,
+    predict,
+    record,
+    report,
+    reproduce,
+    up,
+)
 from amble.cli.app import app
 
 

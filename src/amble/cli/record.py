@@ -34,7 +34,7 @@ def status(folders: Annotated[list[Path], FOLDERS]) -> None:
             screen.print(f"  {words}", highlight=False, soft_wrap=True)
     if len(statuses) > 1:
         for m, place in glance.tokens(statuses).items():
-            words = f"token {m}: {place.where}; epoch {place.epoch[0]} of {place.epoch[1]}, hop {place.hop:,}"
+            words = f"token {m}: {place.where}; epoch {place.epoch[0]}, hop {place.hop:,}"
             screen.print(words, highlight=False, soft_wrap=True)
 
 
@@ -59,7 +59,7 @@ def collect(
     gathered = gather.collect(gather.agent_folders(folders))
     make_folder(out)
     record.save(gathered, out / record.FILE)
-    missing = [name for name in gathered.agents if name not in gathered.visits]
+    missing = [name for name in gathered.agents if name and name not in gathered.visits]
     others = ", ".join(f"{count} {kind}" for kind, count in sorted(gathered.counts().items()))
     words = (
         f"{gathered.hops:,} visits by {len(gathered.visits)} of {len(gathered.agents)} agents ({others or 'no events'})"

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -10,11 +11,12 @@ from pathlib import Path
 
 from amble.errors import AmbleError
 from amble.live.network import engine_log
+from amble.live.network.door import knock_at_all
 from amble.live.network.place import Link, Place
 from amble.live.network.transport import Transport
-from amble.live.node import Node, end_on_signals
+from amble.live.node import Node
 from amble.live.settings.agent_config import AgentConfig
-from amble.live.trust import identity
+from amble.live.trust import identity, invitation
 
 GRACE_S = 10.0  # for an agent on a leash to end by itself
 
@@ -28,11 +30,24 @@ def run_agent(folder: Path, data: Path | None = None, leash: bool = False) -> No
     for words in identity.check(folder, config.name, datetime.now(UTC)):
         log.warning("%s", words)
     X, y = config.model.read(data) if data is not None else config.read_data(folder)
-    node = Node(config, folder, config.objective(X, y))
-    end_on_signals(node)
-    if leash:
-        threading.Thread(target=_follow, args=(node,), daemon=True).start()
-    place = Place(
+    objective = config.objective(X, y)
+    engine_log.listen()  # so that whoever is refused at the handshake is in our log, too
+    ending = End(leash)
+    while True:
+        node = Node(config, folder, objective, ending.asked)
+        ending.node = node
+        reason = _run(node, _place(config, folder, node.shape.bytes_max), folder)
+        if not node.guest:
+            break
+        config = AgentConfig.read(folder)  # with a guest more: all begins anew from the journal, as after a crash
+    if node.core.left:
+        log.info("%s has left the run: %s", config.name, reason)
+    else:
+        log.info("%s", f"the run has ended: {reason}" if reason else "ended early; start again to go on")
+
+
+def _place(config: AgentConfig, folder: Path, bytes_max: int) -> Place:
+    return Place(
         config.name,
         config.host,
         config.port,
@@ -42,24 +57,53 @@ def run_agent(folder: Path, data: Path | None = None, leash: bool = False) -> No
         folder / identity.CERTIFICATE,
         folder / identity.KEY,
         lease_s=config.timing.lease_s,
-        bytes_max=node.shape.bytes_max,
+        bytes_max=bytes_max,
     )
-    engine_log.listen()  # so that whoever is refused at the handshake is in our log, too
+
+
+def _run(node: Node, place: Place, folder: Path) -> str:
+    """From the first link to the last; a newcomer shows its invitation meanwhile, until everybody has let it in."""
     try:
-        transport = Transport.open(place, node.hear, node.peer)
+        if node.core.left:
+            raise AmbleError(
+                f"{place.name} has left this run ({node.core.left}); amble join makes a folder for a new one."
+            )
+        transport = Transport.open(place, node.hear, node.peer, node.knocked)
     except AmbleError:
         node.journal.close()
         raise
-    log.info("%s listens on %s port %d", config.name, config.host, config.port)
-    reason = node.run(transport)
-    log.info("%s", f"the run has ended: {reason}" if reason else "ended early; start again to go on")
+    log.info("%s listens on %s port %d", place.name, place.host, place.port)
+    shown, ended = folder / invitation.FILE, threading.Event()
+    if shown.is_file():
+        known = (place, shown.read_bytes(), transport.is_up, ended)
+        threading.Thread(target=knock_at_all, args=known, daemon=True).start()
+    try:
+        return node.run(transport)
+    finally:
+        ended.set()
 
 
-def _follow(node: Node) -> None:
-    """Whoever started this agent holds the other end of its standard input; when that goes, so does the agent."""
-    while os.read(0, 1024):
-        pass
-    node.ending.set()
-    node.inputs.put(node.core.tick)
-    time.sleep(GRACE_S)  # a process that has ended by then is not here any more
-    os._exit(1)
+class End:
+    """SIGTERM, Ctrl-C and the end of the leash end an agent as if it were switched off: its journal holds all, so it
+    can be started again."""
+
+    def __init__(self, leash: bool) -> None:
+        self.asked = threading.Event()
+        self.node: Node | None = None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self())
+        if leash:
+            threading.Thread(target=self._follow, daemon=True).start()
+
+    def __call__(self) -> None:
+        self.asked.set()
+        if self.node is not None:
+            self.node.inputs.put(self.node.core.tick)
+
+    def _follow(self) -> None:
+        """Whoever started this agent holds the other end of its standard input; when that goes, so does the agent."""
+        while os.read(0, 1024):
+            pass
+        self()
+        time.sleep(GRACE_S)  # a process that has ended by then is not here any more
+        os._exit(1)

@@ -143,7 +143,11 @@ class Cluster:
         lost = {}
         for name, process in self.processes.items():
             code = process.poll()
-            if code is None or name in self.killed or (code == 0 and self.status(name).get("stopped")):
+            if (
+                code is None
+                or name in self.killed
+                or (code == 0 and (self.status(name).get("stopped") or self.status(name).get("left")))
+            ):
                 continue
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             lines = (self.folder / name / "log.txt").read_text(errors="replace").strip().splitlines()

@@ -12,7 +12,7 @@ Status = Mapping[str, Any]
 class Place(NamedTuple):
     """The newest that is known of a token."""
 
-    epoch: tuple[int, str]
+    epoch: tuple[int, int]
     hop: int
     where: str
 
@@ -22,7 +22,7 @@ def tokens(statuses: Mapping[str, Status]) -> dict[int, Place]:
     found: dict[int, Place] = {}
     for name, status in statuses.items():
         for key, said in status.get("tokens", {}).items():
-            epoch = (int(said["epoch"][0]), str(said["epoch"][1]))
+            epoch = (int(said["epoch"][0]), int(said["epoch"][1]))
             where = f"at {name}" + (f", waits {said['waits']}" if said["waits"] else "")
             place = Place(epoch, int(said["hop"]), where if said["here"] else f"went on from {name}")
             m = int(key)
@@ -60,19 +60,21 @@ def sentences(status: Status, now_s: float | None = None) -> list[str]:
         return ["has not said anything yet: it was never started, or not got so far; see its log"]
     age_s = (time.time() if now_s is None else now_s) - status["time_s"]
     told = f"{age_s:.0f} s ago" if age_s >= 1 else "now"
-    if status["stopped"]:
+    if status.get("left"):
+        words = [f"has left the run: {status['left']}"]
+    elif status["stopped"]:
         words = [f"the run has ended: {status['stopped']}"]
     elif status.get("ended"):
         words = [f"ended early, {told}; start it again and it goes on from its journal"]
     elif age_s > FROZEN_S:
         words = [f"stopped writing {told}: it is frozen or dead; start it again and it goes on from its journal"]
     else:
-        words = [f"runs (said {told})"]
+        words = [f"{'leaves' if status.get('leaving') else 'runs'} (said {told})"]
     words.append(f"{status['visits']:,} visits, {size(status['bytes'])} heard")
     words += [f"up: {', '.join(status['up']) or 'nobody'}"]
     if status["down"]:
         words.append(f"down: {', '.join(status['down'])}")
     for m, said in status["tokens"].items():
         where = f"here, waits {said['waits']}" if said["here"] else "went on"
-        words.append(f"token {m}: {where}; epoch {said['epoch'][0]} of {said['epoch'][1]}, hop {said['hop']:,}")
+        words.append(f"token {m}: {where}; epoch {said['epoch'][0]}, hop {said['hop']:,}")
     return words

@@ -42,6 +42,12 @@ class Seek(NamedTuple):
     sender: str
 
 
+class Leaving(NamedTuple):
+    """I am about to go: send me nothing more. It is refused while something is on its way to me."""
+
+    sender: str
+
+
 class Stop(NamedTuple):
     """The run ends; pass it on."""
 
@@ -67,5 +73,5 @@ class Found(NamedTuple):
     hop: int
 
 
-Question = Token | Passed | Seek | Stop
+Question = Token | Passed | Seek | Leaving | Stop
 Answer = Accepted | Refused | Found

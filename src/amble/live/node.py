@@ -3,21 +3,20 @@
 One thread does everything that changes the agent. Zenoh's threads only put what they hear on a queue.
 """
 
+import contextlib
 import json
 import logging
+import math
 import queue
-import signal
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from amble.errors import AmbleError
-from amble.live import visits
 from amble.live.effects import Ask, Effect, Persist, Reply, Report, Wake
 from amble.live.formats import wire
 from amble.live.formats.journal import Journal
@@ -26,6 +25,7 @@ from amble.live.message import Question, Refused, Stop
 from amble.live.network.transport import Transport
 from amble.live.protocol import Core
 from amble.live.records import trained
+from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
 from amble.run import write_whole
 
@@ -34,7 +34,8 @@ STATUS_S = 0.5
 LINGER_S = 3.0  # after the end: so that all neighbours can hear of it
 FULL_S = 1.0  # between two attempts to write to a full disk
 TOLD = {"recount": logging.WARNING, "reissue": logging.WARNING, "absorbed": logging.INFO, "refused": logging.ERROR,
-        "stopped": logging.INFO}  # fmt: skip
+        "stopped": logging.INFO, "leaves": logging.INFO, "left": logging.INFO}  # fmt: skip
+LEAVE, LEAVE_S = "leave", 30.0  # the file that asks for it, with the seconds that it may take
 
 log = logging.getLogger("amble.live")
 
@@ -42,11 +43,10 @@ log = logging.getLogger("amble.live")
 class Node:
     """One agent of a run, from its start to its end."""
 
-    def __init__(self, config: AgentConfig, folder: Path, objective: Any) -> None:
-        self.config, self.folder = config, folder
-        tolerance = config.stop.tolerance or 0.0
-        self.visits = visits.make(config.method, config.dimension, len(config.agents), tolerance)
-        self.shape = Shape(config.digest, config.agents, config.method.tokens, self.visits.parcel(0))
+    def __init__(self, config: AgentConfig, folder: Path, objective: Any, ending: threading.Event) -> None:
+        self.config, self.folder, self.ending = config, folder, ending
+        self.visits = config.visits()
+        self.shape = Shape(config.digest, config.agents, config.method.tokens, self.visits.parcel(0), config.room)
         self.journal = Journal.open(folder / "journal.db", self.shape, self.visits, objective, config.name)
         near = tuple(peer.name for peer in config.neighbours)
         self.core = Core(
@@ -58,8 +58,8 @@ class Node:
         self.bytes = 0
         self.begun_s = time.monotonic()
         self.wake_s = self.status_s = self.begun_s
-        self.ending = threading.Event()
         self.told: set[str] = set()
+        self.guest = ""  # let in just now: the links are to be made anew with it
         self.stopped_s: float | None = None
 
     # --- from Zenoh's threads ---------------------------------------------------------------------------------------
@@ -87,6 +87,9 @@ class Node:
             self.told.add(ask.to)
         self.inputs.put(lambda now: self.core.answered(now, ask.number, answer))
 
+    def knocked(self, shown: bytes, answer: Callable[[str], None]) -> None:
+        self.inputs.put(lambda _: self._let_in(shown, answer))
+
     # --- the one thread ---------------------------------------------------------------------------------------------
 
     def _heard(self, now: float, question: Question, reply: Callable[[bytes], None], size: int) -> list[Effect]:
@@ -96,6 +99,18 @@ class Node:
         if isinstance(question, Stop):
             self.told.add(question.sender)
         return self.core.heard(now, self.heard, question)
+
+    def _let_in(self, shown: bytes, answer: Callable[[str], None]) -> list[Effect]:
+        try:
+            self.guest = joining.admit(self.config, self.folder, shown)
+        except (AmbleError, OSError) as error:
+            log.warning("somebody at the door is not let in: %s", error)
+            answer(str(error))
+            return []
+        if self.guest:
+            log.info("%s is invited, and is a neighbour from now on; the links are made anew", self.guest)
+        answer("")
+        return []
 
     def run(self, transport: Transport) -> str:
         """Until the run ends, or `ending` is set; says how it ended."""
@@ -111,12 +126,20 @@ class Node:
                 if now >= self.status_s:
                     self.status_s = now + STATUS_S
                     self._write_status()
+                    if (self.folder / LEAVE).is_file() and self.core.leave_by_s == math.inf:
+                        self._carry_out(self.core.leave(now, self._leave_within_s()), transport)
         finally:
             transport.close()
             if "holder" in self.core.rows:
-                self._write_status(ended=True)
+                self._write_status(ended=not self.guest)
             self.journal.close()
-        return self.core.stopped
+        return self.core.stopped or self.core.left
+
+    def _leave_within_s(self) -> float:
+        """As amble leave has written it."""
+        with contextlib.suppress(OSError, ValueError):
+            return float((self.folder / LEAVE).read_text())
+        return LEAVE_S
 
     def _next_input(self, wait_s: float) -> Callable[[float], list[Effect]]:
         try:
@@ -126,7 +149,7 @@ class Node:
             return self.core.tick
 
     def _finished(self) -> bool:
-        if self.ending.is_set():
+        if self.ending.is_set() or self.guest or self.core.left:
             return True
         if not self.core.stopped:
             return False
@@ -179,7 +202,7 @@ class Node:
         status = {
             "name": core.me, "time_s": time.time(), "visits": int(holder.visits), "bytes": self.bytes,
             "up": sorted(set(core.neighbours) - core.down_s.keys()), "down": sorted(core.down_s),
-            "tokens": tokens, "stopped": core.stopped, "ended": ended,
+            "tokens": tokens, "stopped": core.stopped, "ended": ended, "leaving": core.leaving, "left": core.left,
         }  # fmt: skip
         files = {self.folder / "status.json": json.dumps(status).encode()}
         try:
@@ -192,14 +215,3 @@ class Node:
                 trained.Trained(self.config.model, holder.z).save(self.folder / trained.FILE)
         except OSError as error:
             log.warning("status.json cannot be written (%s); the run goes on", error.strerror)
-
-
-def end_on_signals(node: Node) -> None:
-    """SIGTERM and Ctrl-C end an agent as if it were switched off: its journal holds all, so it can be started again."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        node.ending.set()
-        node.inputs.put(node.core.tick)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)

@@ -21,8 +21,9 @@ may be down, and it be well) and it is not yet `buried` in this token. Methods t
 dead instead, and say so.
 
 **Coming and going.** A place is kept for each agent that may come later (`room`). One that comes is a neighbour like
-any other from then on, and new to every token. One that leaves takes its share out of each token that passes, hands on
-what it holds, and ends once that is done or `within_s` is over: then it is dead, like any other.
+any other from then on, and new to every token. One that leaves takes its share out of each token that passes, tells
+its neighbours to send it nothing more, hands on what it holds, and ends once that is done or `within_s` is over: then
+it is dead, like any other.
 
 **The end.** The token counts visits at which the model stood still; after twice its members, or `hops_max`, its holder
 tells everybody, and everybody passes that on once.
@@ -32,7 +33,7 @@ in their order. Time is an argument. The only state that outlives a crash is wha
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +61,7 @@ from amble.live.message import (
     Answer,
     Epoch,
     Found,
+    Leaving,
     Passed,
     Question,
     Refused,
@@ -103,6 +105,9 @@ class Core:
     number: int = 0
     begun_s: float = 0.0
     leave_by_s: float = math.inf
+    parting: set[str] = field(default_factory=set)  # neighbours that are about to leave
+    parted: set[str] = field(default_factory=set)  # neighbours that know that this agent is
+    part_s: float = 0.0  # when those who do not are asked again
     saying: list[Effect] = field(default_factory=list)
 
     # --- what happens -----------------------------------------------------------------------------------------------
@@ -128,6 +133,11 @@ class Core:
             sight = self.rows.get(f"sight/{question.token}")
             known = Found(question.token, *sight) if sight else Refused("not seen")
             self.saying.append(Reply(question_number, known))
+        elif isinstance(question, Leaving):
+            self.parting.add(question.sender)
+            coming = any(custody.to == question.sender and not self.errands[m].passed for m, custody in self._custody())
+            answer = Refused("a token is on its way to you") if coming else Accepted()
+            self.saying.append(Reply(question_number, answer))
         else:
             self.saying.append(Reply(question_number, Accepted()))
             if isinstance(question, Passed):
@@ -146,6 +156,8 @@ class Core:
             self._handed(now, number, to, question, answer)
         elif isinstance(question, Seek):
             self._sought(now, question, answer)
+        elif isinstance(question, Leaving) and isinstance(answer, Accepted):
+            self.parted.add(to)
         return self._said(now)
 
     def peer(self, now: float, name: str, up: bool) -> list[Effect]:
@@ -154,6 +166,8 @@ class Core:
                 self.down_s.setdefault(name, now)
             elif self.down_s.pop(name, None) is not None:
                 self.watch = {key: hop for key, hop in self.watch.items() if key[1] != name}
+                self.parting.discard(name)
+                self.parted.discard(name)
                 for errand in self.errands.values():
                     errand.again_s, errand.wait_s = now, 0.0
                 if self.stopped:
@@ -258,7 +272,7 @@ class Core:
         only a link is down nobody is gone, but a few agents may pass the token round among themselves: once it has not
         met somebody for long, it goes to whom it has not met for longest.
         """
-        up = [name for name in self.neighbours if name not in self.down_s]
+        up = [name for name in self.neighbours if name not in self.down_s and name not in self.parting]
         ways = [name for name in up if name != giver] or up
         met, places = message.payload.met, self.settings.places
         awaited = [place for place in places.values() if not message.payload.buried[place]]
@@ -365,12 +379,23 @@ class Core:
             if name not in self.down_s:
                 self._ask(name, Stop(self.stopped, self.me))
 
+    def _custody(self) -> Iterator[tuple[int, Custody]]:
+        """The tokens that were here, and have not been here again since."""
+        for m in range(self.settings.tokens):
+            if custody := self.rows.get(f"custody/{m}"):
+                yield m, custody
+
     def _leave(self, now: float) -> None:
-        """Whether it is done: all shares are out, and what was held here is in other hands."""
+        """Whether it is done: all shares are out, nothing more is coming, and what was here is in other hands."""
         tokens = range(self.settings.tokens)
         inside = [m for m in tokens if (share := self.rows.get(f"share/{m}")) and share.epoch != NEVER]
-        held = [m for m in tokens if f"custody/{m}" in self.rows and not self.errands[m].passed]
-        if not inside and not held:
+        held = [m for m, _ in self._custody() if not self.errands[m].passed]
+        sending = set(self.neighbours) - self.down_s.keys() - self.parted
+        if not inside and sending and now >= self.part_s:
+            self.part_s = now + self.settings.retry_s
+            for name in sorted(sending):
+                self._ask(name, Leaving(self.me))
+        if not inside and not held and not sending:
             words = "all that it gave is out of the model"
         elif now >= self.leave_by_s:
             tokens_left = ", ".join(map(str, sorted({*inside, *held})))
@@ -448,7 +473,7 @@ class Core:
         """When something may have to be done without anybody saying so."""
         times = [now + self.settings.silence_s]
         times += [since_s + self.settings.patience_s for since_s in self.down_s.values()]
-        times += [self.leave_by_s]
+        times += [self.leave_by_s, self.part_s]
         for m, errand in self.errands.items():
             if f"custody/{m}" in self.rows and not errand.taken and errand.asked is None:
                 times.append(errand.again_s)

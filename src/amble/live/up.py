@@ -17,7 +17,7 @@ from amble.experiment import NETWORKS, Experiment
 from amble.live import cluster, glance, visits
 from amble.live.cluster import Cluster
 from amble.live.records import collect, export, record, replay, trained
-from amble.live.settings.agent_config import FILE, AgentConfig
+from amble.live.settings.agent_config import FILE
 from amble.live.settings.config import TAKEN, Config
 from amble.live.settings.parts import make_method
 from amble.live.view import View
@@ -174,7 +174,7 @@ def again(
     configs = collect.read_configs(folders)
     held = {name: config for name, config in configs.items() if config.data and (folders[name] / config.data).is_file()}
     objectives = {name: config.objective(*config.read_data(folders[name])) for name, config in held.items()}
-    gathered, rules = collect.collect(folders), make_visits(next(iter(configs.values())))
+    gathered, rules = collect.collect(folders), next(iter(configs.values())).visits()
     replayed = replay.Replay(gathered, rules, objectives, export.recorded(gathered) if plan else ())
     outcome = replayed.run(halt)
     if plan is not None and outcome.whole and gathered.hops and plan.optimum() is not None:
@@ -182,11 +182,6 @@ def again(
         run = export.as_run(plan.problem, plan.network, method, seed, gathered, rules, replayed.kept)
         run.save(plan.folder / RUN)
     return outcome
-
-
-def make_visits(config: AgentConfig) -> Any:
-    """As the agents make them."""
-    return visits.make(config.method, config.dimension, len(config.agents), config.stop.tolerance or 0.0)
 
 
 def distance(w: Any, best: Any) -> float:

@@ -21,6 +21,7 @@ from amble.live.message import (
     Answer,
     Epoch,
     Found,
+    Leaving,
     Passed,
     Question,
     Refused,
@@ -66,6 +67,10 @@ class _Seek(_Header, tag="seek"):
     sender: Name
 
 
+class _Leaving(_Header, tag="leaving"):
+    sender: Name
+
+
 class _Stop(_Header, tag="stop"):
     reason: Annotated[
         str, msgspec.Meta(min_length=1, max_length=TEXT_MAX)
@@ -89,7 +94,7 @@ class _Found(_Header, tag="found"):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_questions = msgspec.msgpack.Decoder(_Token | _Passed | _Seek | _Stop)
+_questions = msgspec.msgpack.Decoder(_Token | _Passed | _Seek | _Leaving | _Stop)
 _answers = msgspec.msgpack.Decoder(_Accepted | _Refused | _Found)
 
 
@@ -107,6 +112,8 @@ def _header(message: Question | Answer) -> _Header:
             return _Passed(token, *epoch, hop, sender)
         case Seek(token, sender):
             return _Seek(token, sender)
+        case Leaving(sender):
+            return _Leaving(sender)
         case Stop(reason, sender):
             return _Stop(_clean(reason), sender)
         case Accepted():
@@ -141,6 +148,8 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
         return Passed(header.token, Epoch(header.epoch, header.author), header.hop, header.sender)
     if isinstance(header, _Seek):
         return Seek(header.token, header.sender)
+    if isinstance(header, _Leaving):
+        return Leaving(header.sender)
     return Stop(header.reason, header.sender)
 
 

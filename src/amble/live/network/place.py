@@ -71,14 +71,20 @@ def alive_key(run: str, name: str) -> str:
     return f"amble/{run}/alive/{name}"
 
 
-def settings(place: Place) -> dict[str, Any]:
-    """Zenoh's configuration: direct links to the neighbours, and nothing that looks for others."""
+def door_key(run: str, name: str) -> str:
+    return f"amble/{run}/door/{name}"
+
+
+def settings(place: Place, only: Link | None = None) -> dict[str, Any]:
+    """Zenoh's configuration: direct links to the neighbours, and nothing that looks for others. With `only`, of a
+    session that dials one neighbour and listens to nobody.
+    """
     protocol = "tcp" if place.insecure else "tls"
     lease_ms = round(place.lease_s * 1000)
     here = _endpoint(protocol, place.host, place.port)
     # One of each two dials: two links between them would be one too many.
     dialled = [_endpoint(protocol, link.host, link.port) for link in place.neighbours if place.name < link.name]
-    return {
+    listening: dict[str, Any] = {
         "mode": "peer",
         "listen": {"endpoints": [here], "timeout_ms": 0, "exit_on_failure": True},
         "connect": {
@@ -87,10 +93,17 @@ def settings(place: Place) -> dict[str, Any]:
             "exit_on_failure": False,
             "retry": {"period_init_ms": 200, "period_max_ms": 1000, "period_increase_factor": 2},
         },
+    }
+    if only is not None:
+        there = _endpoint(protocol, only.host, only.port)
+        connect = {"endpoints": [there], "timeout_ms": lease_ms, "exit_on_failure": True}
+        listening = {"mode": "client", "connect": connect}
+    return {
+        **listening,
         "open": {"return_conditions": {"connect_scouted": False, "declares": False}},
         "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
         "adminspace": {"enabled": False},
-        "access_control": access(place),
+        "access_control": access(place) if only is None else {"enabled": False},
         "transport": {
             "shared_memory": {"enabled": False},
             "unicast": {"open_timeout": lease_ms, "accept_timeout": lease_ms},
@@ -129,7 +142,15 @@ def access(place: Place) -> dict[str, Any]:
             for id, (flow, messages, key) in zip(ids, allowed, strict=True)
         ]
         policies.append({"rules": ids, "subjects": [link.name]})
-    subjects = [{"id": link.name, "cert_common_names": [link.name]} for link in place.neighbours]
+    subjects: list[dict[str, Any]] = [{"id": link.name, "cert_common_names": [link.name]} for link in place.neighbours]
+    door = [("ingress", ["query"]), ("egress", ["declare_queryable", "reply"])]  # for anybody with a certificate
+    rules += [
+        {"id": f"/{flow}", "permission": "allow", "flows": [flow], "messages": messages, "key_exprs": [key]}
+        for key in [door_key(place.run, place.name)]
+        for flow, messages in door
+    ]
+    subjects.append({"id": "/anybody"})
+    policies.append({"rules": [f"/{flow}" for flow, _ in door], "subjects": ["/anybody"]})
     everything = {"rules": rules, "subjects": subjects, "policies": policies}
     return {"enabled": True, "default_permission": "deny", **everything}
 

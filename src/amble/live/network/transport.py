@@ -21,7 +21,8 @@ from typing import Any
 
 from amble.errors import AmbleError, need, unknown
 from amble.live.network.answering import Answered, Awaited, WayBack
-from amble.live.network.place import Place, alive_key, ask_key, settings
+from amble.live.network.door import Door, Knocked
+from amble.live.network.place import Place, alive_key, ask_key, door_key, settings
 from amble.live.network.sending import Joiner, Window, parts
 
 Reply = Callable[[bytes], None]
@@ -34,9 +35,9 @@ log = logging.getLogger(__name__)
 class Transport:
     """One agent's links; made by open()."""
 
-    def __init__(self, place: Place, hear: Hear, peer: Peer) -> None:
+    def __init__(self, place: Place, hear: Hear, peer: Peer, knocked: Knocked | None = None) -> None:
         self.place = place
-        self._hear, self._peer = hear, peer
+        self._hear, self._peer, self._knocked = hear, peer, knocked
         self._zenoh = need("zenoh", "live")
         self._session: Any = None
         self._closed = False
@@ -52,13 +53,14 @@ class Transport:
         self._waiting = 0  # questions that were heard and are not yet answered
 
     @classmethod
-    def open(cls, place: Place, hear: Hear, peer: Peer) -> "Transport":
+    def open(cls, place: Place, hear: Hear, peer: Peer, knocked: Knocked | None = None) -> "Transport":
         """Listen, and dial the neighbours for ever; a neighbour that is not there is not an error, `peer` tells.
 
         hear(sender, payload, reply): a question; reply(answer) may be called once, from any thread, and a reply that is
         thrown away uncalled tells the asker at once that there is none. peer(name, up): a neighbour came or went.
+        knocked(shown, reply): somebody is at the door; reply("") lets it in, reply(words) says why not.
         """
-        transport = cls(place, hear, peer)
+        transport = cls(place, hear, peer, knocked)
         try:
             transport._connect()
             transport._worker.start()
@@ -80,6 +82,9 @@ class Transport:
         session.info.declare_link_events_listener(self._callback(self._linked), history=True)
         for name in self._up:
             session.declare_queryable(ask_key(run, me, name), self._callback(partial(self._question, name)))
+        if self._knocked is not None:
+            door = Door(door_key(run, me), self._knocked)
+            session.declare_queryable(door.key, self._callback(door.opened))
         for name in self._up:
             seen = self._callback(partial(self._seen, name))
             session.liveliness().declare_subscriber(alive_key(run, name), seen, history=True)
@@ -101,6 +106,9 @@ class Transport:
 
     def _callback(self, function: Callable[[Any], None], drop: Callable[[], None] | None = None) -> Any:
         return self._zenoh.handlers.Callback(function, drop, indirect=False)
+
+    def is_up(self, name: str) -> bool:
+        return self._up[name]
 
     def ask(self, to: str, payload: bytes, timeout_s: float, answered: Answered) -> None:
         """Ask a neighbour; returns at once. `answered` is called exactly once: with the answer, or with None if there

@@ -50,7 +50,9 @@ def collect(folders: Mapping[str, Path]) -> Record:
     for name, folder in folders.items():
         visits[name], events[name] = _read_journal(folder / JOURNAL, config.digest, name)
     status = {name: read_status(folder) for name, folder in folders.items()}
-    return Record(config.digest, config.agents, config.method.tokens, visits, events, status)
+    places = {place: name for each in configs.values() for name, place in each.protocol_settings().places.items()}
+    agents = tuple(places.get(place, "") for place in range(max(places) + 1))
+    return Record(config.digest, agents, len(config.agents), config.method.tokens, visits, events, status)
 
 
 def read_status(folder: Path) -> dict[str, Any]:

@@ -26,7 +26,8 @@ class Record(NamedTuple):
     """What agents wrote down; those whose folders were not at hand are missing in the mappings."""
 
     run: str  # the digest of its settings
-    agents: tuple[str, ...]  # all of the run, in its order
+    agents: tuple[str, ...]  # of the run, by their places; "" for one that is not known
+    founders: int  # how many of them were there at its beginning
     tokens: int
     visits: Mapping[str, tuple[Visited, ...]]  # of each agent, in the order of its own visits
     events: Mapping[str, tuple[Event, ...]]
@@ -60,6 +61,7 @@ def save(record: Record, path: Path) -> None:
         "format": FORMAT,
         "run": record.run,
         "agents": record.agents,
+        "founders": record.founders,
         "tokens": record.tokens,
         "events": events,
         "status": record.status,
@@ -90,6 +92,7 @@ def load(path: Path) -> Record:
         return Record(
             about["run"],
             tuple(about["agents"]),
+            about["founders"],
             about["tokens"],
             {name: tuple(sorted(lines)) for name, lines in visits.items()},
             {name: tuple(Event(**event) for event in events) for name, events in about["events"].items()},

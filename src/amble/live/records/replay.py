@@ -86,7 +86,7 @@ class Replay:
 
     def _lay_out(self) -> None:
         """Where parcels will come from: starts, visits, and issues again, each of the newest before it."""
-        names = self.record.agents
+        names = self.record.agents[: self.record.founders]
         for agent in self.agents.values():
             for line in agent.lines:
                 self._place(Issue(agent.name, line.token, line.hop, Epoch(line.epoch, line.author)))
@@ -173,6 +173,7 @@ class Replay:
     def _counted_anew(self, parcel: Any, event: Event) -> Any:
         buried = {name for name in event.words.split(", ") if name}
         flags = np.array([float(name in buried) for name in self.record.agents])
+        flags = np.append(flags, np.zeros(len(parcel.buried) - len(flags)))
         return self.visits.recount(parcel, Epoch(event.epoch or 0, event.author or 0), flags)
 
     def _compare(self, agent: _Agent, line: Visited, side: str, found: str) -> None:
@@ -186,14 +187,15 @@ class Replay:
 
     def _left(self, halted: bool) -> list[str]:
         words = ["the replay was stopped before its end"] if halted else []
-        words += [f"the data of {name} are not at hand" for name in self.record.agents if name not in self.agents]
+        lacking = [name for name in self.record.agents if name and name not in self.agents]
+        words += [f"the data of {name} are not at hand" for name in lacking]
         for agent in self.agents.values():
             if not halted and agent.done < len(agent.lines):
                 line = agent.lines[agent.done]
-                lacking = f"{line.giver}'s token {line.token} of hop {line.hop - 1}, epoch {line.epoch}:{line.author}"
+                needed = f"{line.giver}'s token {line.token} of hop {line.hop - 1}, epoch {line.epoch}:{line.author}"
                 if line.number != agent.done + 1:
-                    lacking = f"its own visit {agent.done + 1}"
+                    needed = f"its own visit {agent.done + 1}"
                 words.append(
-                    f"{len(agent.lines) - agent.done:,} visits of {agent.name} cannot be made without {lacking}"
+                    f"{len(agent.lines) - agent.done:,} visits of {agent.name} cannot be made without {needed}"
                 )
         return words

@@ -1,17 +1,19 @@
 """What one agent needs to know of a run: the file agent.toml in its folder."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from amble.errors import AmbleError
+from amble.live import visits
 from amble.live.formats.shape import run_digest
 from amble.live.protocol import Settings
 from amble.live.settings import model as models
 from amble.live.settings import toml
 from amble.live.settings.model import Model
 from amble.live.settings.parts import Stop, Timing, make_method, make_stop, make_timing, method_settings
+from amble.live.visits import PLACES_MAX
 
 FILE = "agent.toml"
 FORMAT = 1
@@ -27,6 +29,8 @@ AGENT = {
     **PEER,
     "data": file_name,
     "agents": toml.list_of(toml.name, "a list of all agents' names"),
+    "room": toml.whole(0, PLACES_MAX),
+    "guests": toml.table,
     "seed": toml.seed,
     "next": toml.Kind(
         lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
@@ -56,7 +60,7 @@ class AgentConfig:
     name: str
     host: str
     port: int
-    agents: tuple[str, ...]  # all of the run, in one order
+    agents: tuple[str, ...]  # those of the run's beginning, each at its place
     neighbours: tuple[Peer, ...]
     method: Any
     model: Model
@@ -65,6 +69,12 @@ class AgentConfig:
     seed: int
     next: tuple[Mapping[str, str], ...]  # one a token: from this agent to its next; empty for any neighbour
     data: str | None = None
+    room: int = 0  # places for agents that come later
+    guests: Mapping[str, int] = field(default_factory=dict)  # of these: itself or its neighbours, and their places
+
+    @property
+    def place(self) -> int:
+        return self.protocol_settings().places[self.name]
 
     @property
     def dimension(self) -> int:
@@ -76,7 +86,8 @@ class AgentConfig:
         """Of all that agents must agree on: an agent takes no tokens of one whose digest is another."""
         model = {key: value for key, value in asdict(self.model).items() if key not in ("target", "header")}
         method, stop = method_settings(self.method), asdict(self.stop)
-        shared = {"run": self.run, "agents": self.agents, "method": method, "model": model, "stop": stop}
+        agents = {"agents": self.agents, "room": self.room}
+        shared = {"run": self.run, **agents, "method": method, "model": model, "stop": stop}
         return run_digest(shared)
 
     def protocol_settings(self) -> Settings:
@@ -91,7 +102,13 @@ class AgentConfig:
             silence_s=self.timing.silence_s,
             hops_max=self.stop.hops or 0,
             tolerance=self.stop.tolerance or 0.0,
+            room=self.room,
+            guests=self.guests,
         )
+
+    def visits(self) -> Any:
+        """As all agents of the run make them."""
+        return visits.make(self.method, self.dimension, len(self.agents), self.stop.tolerance or 0.0, self.room)
 
     def objective(self, X: Any, y: Any) -> Any:
         """The agent's own objective, from its rows and targets as they are in its files."""
@@ -105,6 +122,7 @@ class AgentConfig:
 
     def write(self, folder: Path) -> None:
         own = {"format": FORMAT, "run": self.run, "name": self.name, "host": self.host, "port": self.port}
+        agents = {"data": self.data, "agents": self.agents, "room": self.room}
         walk = {"seed": self.seed, "next": [table.get(self.name, "") for table in self.next]}
         tables = {
             "method": method_settings(self.method),
@@ -113,14 +131,16 @@ class AgentConfig:
             "timing": asdict(self.timing),
             "neighbours": [peer._asdict() for peer in self.neighbours],
         }
-        settings = own | {"data": self.data, "agents": self.agents} | walk | tables
+        settings = own | agents | walk | ({"guests": self.guests} if self.guests else {}) | tables
         (folder / FILE).write_text(MADE + toml.written(settings), encoding="utf-8")
 
     @classmethod
-    def read(cls, folder: Path) -> "AgentConfig":
-        """From the agent's folder, everything checked again: somebody may have edited it."""
+    def read(cls, folder: Path, guests: bool = True) -> "AgentConfig":
+        """From the agent's folder, everything checked again: somebody may have edited it. With those neighbours that
+        it has let in since, unless guests=False.
+        """
         given = toml.read(folder / FILE, "agent's settings")
-        given = toml.check(given, FILE, AGENT, [key for key in AGENT if key != "data"])
+        given = toml.check(given, FILE, AGENT, [key for key in AGENT if key not in ("data", "guests")])
         peers = [Peer(**toml.check(each, "[[neighbours]]", PEER, tuple(PEER))) for each in given["neighbours"]]
         config = cls(
             run=given["run"],
@@ -136,7 +156,25 @@ class AgentConfig:
             seed=given["seed"],
             next=tuple({given["name"]: to} if to else {} for to in given["next"]),
             data=given.get("data"),
+            room=given["room"],
+            guests=given.get("guests", {}),
         )
+        config._check()
+        return config._with_guests(folder) if guests and (folder / "guests").is_dir() else config
+
+    def _with_guests(self, folder: Path) -> "AgentConfig":
+        from amble.live.trust import invitation  # only where there are some: it needs the cryptography package
+
+        config = self
+        for guest in invitation.kept(folder):
+            own_next = [{self.name: guest.name} if before == self.name else way
+                        for before, way in zip(guest.after, config.next, strict=True)]  # fmt: skip
+            config = replace(
+                config,
+                neighbours=(*config.neighbours, Peer(guest.name, guest.host, guest.port)),
+                guests={**config.guests, guest.name: guest.place},
+                next=tuple(own_next),
+            )
         config._check()
         return config
 
@@ -144,8 +182,11 @@ class AgentConfig:
         again = "make it again with amble init"
         if len(set(self.agents)) < len(self.agents):
             raise AmbleError(f"{FILE} names an agent twice in agents; {again}.")
+        for name, place in self.guests.items():
+            if not (toml.is_whole(place) and 0 <= place - len(self.agents) < self.room) or name in self.agents:
+                raise AmbleError(f"{FILE} has {name!r} at place {place!r} among its guests; {again}.")
         for name in (self.name, *(peer.name for peer in self.neighbours)):
-            if name not in self.agents:
+            if name not in self.agents and name not in self.guests:
                 raise AmbleError(f"{FILE} has {name!r}, who is not among its agents; {again}.")
         near = [peer.name for peer in self.neighbours]
         if self.name in near or len(set(near)) < len(near):

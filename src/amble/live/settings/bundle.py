@@ -7,7 +7,7 @@ from pathlib import Path
 from amble.errors import AmbleError
 from amble.live.settings.agent_config import FILE, AgentConfig
 from amble.live.settings.config import TAKEN, Config
-from amble.live.trust import identity
+from amble.live.trust import identity, invitation
 from amble.live.trust.certificates import common_name, read_certificate
 
 AUTHORITY_DAYS = 7300  # it signs again at each renewal, so it outlives the agents' certificates
@@ -16,6 +16,7 @@ EXAMPLE = """\
 # amble init run.toml -o bundle
 name = "plant"                      # of the run
 links = [["north", "south"], ["south", "west"], ["west", "north"]]
+room = 8                            # for agents that join later: amble join
 # Instead of links, a table [network] with kind = "ring", "complete" or "random" (then also density and seed).
 
 [method]
@@ -97,9 +98,12 @@ def renew(config: Config, out: Path, days: int) -> None:
     if run != config.name:
         raise AmbleError(f"the authority in {out} is of the run {run!r}, and {config.name!r} was given; give its own.")
     for peer in config.peers:
-        if (out / peer.name / FILE).is_file() and AgentConfig.read(out / peer.name) != config.agent(peer.name):
+        folder = out / peer.name
+        if (folder / FILE).is_file() and AgentConfig.read(folder, guests=False) != config.agent(peer.name):
             raise AmbleError(
-                f"the run's settings are not those of {out / peer.name / FILE}, and --renew makes certificates only; "
+                f"the run's settings are not those of {folder / FILE}, and --renew makes certificates only; "
                 "give the settings as they were, or make a new bundle."
             )
-    identity.renew(out / TAKEN, {peer.name: [peer.host] for peer in config.peers}, out, days)
+    hosts = {peer.name: [peer.host] for peer in config.peers}
+    hosts |= {guest.name: [guest.host] for guest in invitation.kept(out / TAKEN, identity.CERTIFICATE)}
+    identity.renew(out / TAKEN, hosts, out, days)

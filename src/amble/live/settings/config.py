@@ -19,16 +19,18 @@ from amble.live.settings import model as models
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.settings.model import Model
 from amble.live.settings.parts import Stop, Timing, make_method, make_stop, make_timing
+from amble.live.visits import PLACES_MAX
 from amble.network import Network
 
 __all__ = ["AgentConfig", "Config", "Model", "Peer", "Stop", "Timing"]
 
 WALKS = ("cycle", "cycles", "random")
-AGENTS_MAX = 10_000
+ROOM = 8  # for agents that come later, where the run's file does not say
 TAKEN = "authority"  # the folder beside the agents' in a bundle
 
 RUN = {
     "name": toml.name,
+    "room": toml.whole(0, PLACES_MAX),
     "links": links.LINKS,
     "method": toml.table,
     "model": toml.table,
@@ -63,6 +65,7 @@ class Config:
     peers: tuple[Peer, ...]
     data: tuple[str | None, ...]  # each agent's file
     network: Network
+    room: int = 0
 
     @classmethod
     def read(cls, path: Path) -> "Config":
@@ -79,6 +82,14 @@ class Config:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
             method = methods.check(method, SimpleNamespace(dimension=model.dimension, own=None, agents=len(peers)))
+        exact = visits.kind(method).exact
+        room = given.get("room", min(ROOM, PLACES_MAX - len(peers)) if exact else 0)
+        if room and not exact:
+            raise AmbleError(f"room = {room} was given, and nobody joins a run of {method.label} later; leave it out.")
+        if len(peers) + room > PLACES_MAX:
+            raise AmbleError(
+                f"{len(peers)} agents and room = {room} were given; a run has at most {PLACES_MAX} places."
+            )
         return cls(
             name=given["name"],
             method=method,
@@ -89,6 +100,7 @@ class Config:
             peers=peers,
             data=tuple(each.get("data") for each in agents),
             network=links.make(given, [peer.name for peer in peers]),
+            room=room,
         )
 
     @property
@@ -128,6 +140,7 @@ class Config:
             seed=self.walk.seed,
             next=tuple({name: table[name]} if table else {} for table in self.next),
             data=self.data[i],
+            room=self.room,
         )
 
     def notes(self) -> list[str]:
@@ -145,8 +158,8 @@ class Config:
 
 def _agents(given: Sequence[Any]) -> list[dict[str, Any]]:
     """Each agent's table; names, and places to listen at, that are used once."""
-    if not 2 <= len(given) <= AGENTS_MAX:
-        raise AmbleError(f"the run has {len(given)} agents; a run needs 2 to {AGENTS_MAX}: add tables [[agents]].")
+    if not 2 <= len(given) <= PLACES_MAX:
+        raise AmbleError(f"the run has {len(given)} agents; a run needs 2 to {PLACES_MAX}: add tables [[agents]].")
     names: dict[str, str] = {}
     places: dict[tuple[str, int], str] = {}
     for k, each in enumerate(given):

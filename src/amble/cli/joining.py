@@ -1,0 +1,70 @@
+"""amble join and amble leave."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amble.cli.app import app, console
+
+
+@app.command(short_help="Invite an agent into a live run that is under way.")
+def join(
+    bundle: Annotated[Path, typer.Argument(help="The bundle that amble init made, with its authority.")],
+    name: Annotated[str, typer.Argument(help="The newcomer's name.")],
+    host: Annotated[str, typer.Option(help="Where others reach it.")],
+    port: Annotated[int, typer.Option(help="The port it listens on.")],
+    near: Annotated[list[str], typer.Option(help="A neighbour; give two or more that are neighbours themselves.")],
+    data: Annotated[str | None, typer.Option(help="Its data file's name, in its folder.")] = None,
+    days: Annotated[int, typer.Option(help="How many days its certificate is valid.")] = 365,
+) -> None:
+    """Make a folder for one more agent, with a certificate and an invitation signed by the run's authority.
+
+    Copy the folder to the newcomer's machine and start it there with amble agent, while the run goes on: it shows its
+    invitation to its neighbours, they let it in, and its data are in the model from its first visit. Nothing has to be
+    done on any other machine.
+
+    **Example**
+
+    `amble join bundle east --host 10.0.0.9 --port 7450 --near north --near south --data rows.csv`
+    """
+    from amble.errors import need
+
+    need("cryptography", "live")
+    from amble.live.settings import joining
+    from amble.live.settings.agent_config import Peer
+
+    made = joining.invite(bundle.absolute(), Peer(name, host, port), tuple(near), data, days)
+    on_the_way = sum(bool(before) for before in made.after)
+    screen = console()
+    words = f"written to {bundle / name}: {name} at place {made.place}, beside {', '.join(near)}"
+    screen.print(words, highlight=False, soft_wrap=True)
+    if on_the_way < len(made.after):
+        few = f"{len(made.after) - on_the_way} of {len(made.after)} tokens pass it now and then only"
+        note = f"{few}: no two of its neighbours follow each other on their way."
+        screen.print(f"[yellow]note:[/] {note}", highlight=False, soft_wrap=True)
+    screen.print(f"Copy it to its machine, and there: amble agent {name}", highlight=False, soft_wrap=True)
+
+
+@app.command(short_help="Let an agent leave a live run, with all that it gave.")
+def leave(
+    folder: Annotated[Path, typer.Argument(help="The agent's folder, on the machine where it runs.")],
+    within_s: Annotated[float, typer.Option("--within", help="Seconds; then it goes as it is.")] = 30.0,
+) -> None:
+    """Take what an agent gave out of the model, hand its tokens on, and end it; the run goes on without it.
+
+    Tokens that do not pass in time are counted anew without it, as without an agent that died. Exit code 1 then.
+
+    **Example**
+
+    `amble leave north`
+    """
+    from amble.live.leaving import ask, follow
+
+    ask(folder, within_s)
+    screen = console()
+    with screen.status(f"{folder.name} leaves ...") as shown:
+        words, whole = follow(folder, within_s, shown.update)
+    screen.print(words, highlight=False, soft_wrap=True)
+    if not whole:
+        raise typer.Exit(1)

@@ -1,0 +1,125 @@
+"""Who comes later: the authority invites, and the newcomer's neighbours let it in."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from amble.errors import AmbleError
+from amble.live import visits
+from amble.live.settings import toml
+from amble.live.settings.agent_config import AgentConfig, Peer
+from amble.live.settings.config import TAKEN
+from amble.live.trust import identity, invitation
+from amble.live.trust.certificates import read_certificate
+from amble.live.trust.invitation import Invitation
+
+
+def invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, days: int) -> Invitation:
+    """A folder for the newcomer, in the bundle: all of it or nothing. Nobody else's folder changes."""
+    authority = bundle / TAKEN
+    if not authority.is_dir():
+        raise AmbleError(f"there is no authority in {bundle}; give the folder that amble init made with --out.")
+    for key, kind in (("name", toml.name), ("host", toml.host), ("port", toml.port)):
+        if not kind.fits(getattr(own, key)):
+            raise AmbleError(f"{key} = {getattr(own, key)!r} was given; it must be {kind.words}.")
+    if not near:
+        raise AmbleError(f"no neighbour was given for {own.name}; name one or more agents of the run with --near.")
+    known = _all(bundle)
+    _check_free(bundle, own, near, known)
+    first = next(iter(known.values()))
+    others = list(invitation.kept(authority, identity.CERTIFICATE))
+    place = len(first.agents) + len(others)
+    if place >= len(first.agents) + first.room:
+        raise AmbleError(
+            f"the run has room for {first.room} agents besides its first {len(first.agents)}, and {len(others)} were "
+            "invited; a new run needs a larger room = in its file."
+        )
+    after, following = _on_the_way(known, others, near, first.method.tokens)
+    made = Invitation(first.digest, own.name, own.host, own.port, place, near, after)
+    config = AgentConfig(
+        run=first.run, name=own.name, host=own.host, port=own.port, agents=first.agents, method=first.method,
+        neighbours=tuple(Peer(name, known[name].host, known[name].port) for name in near),
+        model=first.model, stop=first.stop, timing=first.timing, seed=first.seed,
+        next=tuple({own.name: to} if to else {} for to in following), data=data, room=first.room,
+        guests={own.name: place} | {name: known[name].place for name in near if name not in first.agents},
+    )  # fmt: skip
+    aside = None
+    try:
+        signed = invitation.sign(made, authority)
+        aside = Path(tempfile.mkdtemp(prefix=f".{own.name}-", dir=bundle))
+        identity.issue(authority, own.name, [own.host], aside / own.name, days)
+        config.write(aside / own.name)
+        (aside / own.name / invitation.FILE).write_bytes(signed)
+        invitation.keep(authority, own.name, signed)
+        (aside / own.name).rename(bundle / own.name)
+    except OSError as error:
+        raise AmbleError(f"{bundle} cannot be written ({error.strerror}); run as the user who owns it.") from error
+    finally:
+        if aside is not None:
+            shutil.rmtree(aside)
+    return made
+
+
+def _all(bundle: Path) -> dict[str, AgentConfig]:
+    """All agents' settings, as amble init and amble join made them; who came later is not in their files."""
+    folders = sorted(path.parent for path in bundle.glob("*/agent.toml"))
+    known = {config.name: config for config in (AgentConfig.read(folder, guests=False) for folder in folders)}
+    if not known:
+        raise AmbleError(f"{bundle} has no agents' folders; give the folder that amble init made with --out.")
+    return known
+
+
+def _check_free(bundle: Path, own: Peer, near: tuple[str, ...], known: dict[str, AgentConfig]) -> None:
+    first = next(iter(known.values()))
+    kind = visits.make(first.method, first.dimension, len(first.agents))
+    if not kind.exact:
+        raise AmbleError(f"{first.method.label} counts its agents at the start, so nobody can join its runs later.")
+    taken = {name.lower() for name in (*known, *first.agents, TAKEN)} | {
+        path.stem.lower() for path in (bundle / TAKEN / invitation.GUESTS).glob("*.json")
+    }
+    if own.name.lower() in taken or (bundle / own.name).exists():
+        raise AmbleError(f"there is an agent or a folder named {own.name!r} already; give the newcomer another name.")
+    for name in near:
+        if name not in known:
+            raise AmbleError(f"{name!r} was given as a neighbour; {bundle} has {', '.join(known)}: give one of them.")
+    if len(set(near)) < len(near):
+        raise AmbleError(f"a neighbour was given twice: {', '.join(near)}; give each once.")
+    for config in known.values():
+        if (config.host.lower(), config.port) == (own.host.lower(), own.port):
+            raise AmbleError(f"{config.name} has host {own.host} and port {own.port} already; give another port.")
+
+
+def _on_the_way(
+    known: dict[str, AgentConfig], others: list[Invitation], near: tuple[str, ...], tokens: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """For each token, two neighbours of the newcomer of which one sends to the other: it goes between them."""
+    after, following = [], []
+    for m in range(tokens):
+        ways = {name: config.next[m].get(name, "") for name, config in known.items()}
+        for other in others:
+            if other.after[m]:
+                ways[other.after[m]] = other.name
+        before = next((name for name in near if ways.get(name) in near), "")
+        after.append(before)
+        following.append(ways[before] if before else "")
+    return tuple(after), tuple(following)
+
+
+def admit(config: AgentConfig, folder: Path, data: bytes) -> str:
+    """A newcomer shows its invitation: its name if it is let in by this, "" if it was before; an error if it is not."""
+    guest = invitation.read(data, read_certificate(folder / identity.AUTHORITY))
+    if guest.run != config.digest:
+        raise AmbleError(f"{guest.name} is invited to another run ({guest.run}, and this is {config.digest}).")
+    if config.name not in guest.near:
+        raise AmbleError(f"{guest.name} is invited beside {', '.join(guest.near)}, and this is {config.name}.")
+    if len(guest.after) != config.method.tokens or not 0 <= guest.place - len(config.agents) < config.room:
+        raise AmbleError(f"the invitation of {guest.name} does not fit this run; make a new one with amble join.")
+    for held in invitation.kept(folder):
+        if held == guest:
+            return ""
+        if held.name == guest.name or held.place == guest.place:
+            raise AmbleError(f"{held.name} has been let in at place {held.place} already, and {guest.name} comes late.")
+    if guest.name in (config.name, *config.agents, *config.guests):
+        raise AmbleError(f"there is an agent named {guest.name} already.")
+    invitation.keep(folder, guest.name, data)
+    return guest.name

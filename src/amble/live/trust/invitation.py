@@ -1,0 +1,86 @@
+"""An invitation: who may join a run that is under way, and beside whom. The run's authority signs it.
+
+The newcomer shows it to its neighbours, who have never heard of it; what they believe is the signature.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from amble.errors import AmbleError
+from amble.live.settings import toml
+from amble.live.trust import identity
+from amble.live.trust.certificates import read_certificate, read_key
+
+FILE, GUESTS = "invitation.json", "guests"  # the newcomer's own; and the folder of those that an agent has let in
+BYTES_MAX = 2**16
+
+
+class Invitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    run: str  # the digest of its settings
+    name: str
+    host: str
+    port: int
+    place: int
+    near: tuple[str, ...]  # its neighbours
+    after: tuple[str, ...]  # one a token: who sends it on to the newcomer; "" where it has no place on the way
+
+
+class _Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    invitation: Invitation
+    signature: str
+
+
+def sign(invitation: Invitation, authority_folder: Path) -> bytes:
+    signature = read_key(authority_folder / identity.KEY).sign(_content(invitation), ec.ECDSA(hashes.SHA256()))
+    return msgspec.json.format(msgspec.json.encode(_Signed(invitation, signature.hex())), indent=1) + b"\n"
+
+
+def read(data: bytes, authority: x509.Certificate) -> Invitation:
+    """What is signed by this authority, and nothing else; otherwise an error that says why."""
+    try:
+        if len(data) > BYTES_MAX:
+            raise AmbleError(f"an invitation of {len(data)} bytes was given; none has more than {BYTES_MAX}.")
+        signed = msgspec.json.decode(data, type=_Signed)
+        key = authority.public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        key.verify(bytes.fromhex(signed.signature), _content(signed.invitation), ec.ECDSA(hashes.SHA256()))
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, InvalidSignature) as error:
+        if isinstance(error, AmbleError):
+            raise
+        why = "its signature is wrong" if isinstance(error, InvalidSignature) else str(error)
+        raise AmbleError(f"this is no invitation by the run's authority ({why}); use what amble join made.") from error
+    invitation = signed.invitation
+    if not (toml.name.fits(invitation.name) and toml.host.fits(invitation.host) and toml.port.fits(invitation.port)):
+        raise AmbleError(f"the invitation of {invitation.name!r} names no agent at a host and port; make a new one.")
+    return invitation
+
+
+def kept(folder: Path, authority_file: str = identity.AUTHORITY) -> Iterator[Invitation]:
+    """Those that an agent has let in, or the authority has invited, by their places; each is checked again."""
+    if not (folder / GUESTS).is_dir():
+        return
+    authority = read_certificate(folder / authority_file)
+    found = [read(path.read_bytes(), authority) for path in sorted((folder / GUESTS).glob("*.json"))]
+    yield from sorted(found, key=lambda invitation: invitation.place)
+
+
+def keep(folder: Path, name: str, data: bytes) -> None:
+    """It is on the disk, whole, before anybody is told so."""
+    (folder / GUESTS).mkdir(mode=0o700, exist_ok=True)
+    part = folder / GUESTS / f".{name}.part"
+    with part.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(folder / GUESTS / f"{name}.json")
+
+
+def _content(invitation: Invitation) -> bytes:
+    return msgspec.json.encode(invitation)
