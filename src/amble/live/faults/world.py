@@ -137,6 +137,7 @@ class World:
 
     def begin(self, name: str) -> None:
         node = self.nodes[name]
+        node.dead = node.dead or "left" in node.disk  # it crashed after it had left, and before it could say so
         if node.dead or node.core:
             return
         node.life += 1
