@@ -39,14 +39,20 @@ def make_shape(p=4, form="full", **settings):
 def payload(shape, token, seed=0):
     rng = np.random.default_rng(seed)
     parcel = tree_map(lambda leaf: rng.normal(size=np.shape(leaf)), shape.template)
-    return parcel._replace(token=parcel.token._replace(m=np.asarray(float(token))))
+    board = parcel.token.board._replace(version=rng.integers(0, 99, TOKENS) * 1.0)
+    count = np.asarray(float(rng.integers(0, len(AGENTS))))
+    met, buried = rng.integers(0, 2, (2, len(AGENTS))) * 1.0
+    return parcel._replace(
+        token=parcel.token._replace(m=np.asarray(float(token)), board=board),
+        counted=count, members=count, since=count - 1, calm=count, met=met, buried=buried,
+    )  # fmt: skip
 
 
 def questions(shape):
     epoch = Epoch(7, 1)
     return [
         messages.Token(2, epoch, 12345, "anna", payload(shape, 2)),
-        messages.Passed(1, epoch, 2**53, "cléo"),
+        messages.Passed(1, epoch, messages.HOPS_MAX, "cléo"),
         messages.Seek(0, "dora"),
         messages.Leaving("bert"),
         messages.Stop("the model has stood still – enough", "anna"),
@@ -103,8 +109,8 @@ def check(shape, found):
     assert getattr(found, "sender", AGENTS[0]) in AGENTS
     assert 0 <= getattr(found, "epoch", Epoch(0, 0)).author < len(AGENTS)
     assert 0 <= getattr(found, "token", 0) < TOKENS
-    assert 0 <= getattr(found, "hop", 0) <= 2**53
-    assert 0 <= getattr(found, "epoch", Epoch(0, 0)).number <= 2**53
+    assert 0 <= getattr(found, "hop", 0) <= messages.HOPS_MAX
+    assert 0 <= getattr(found, "epoch", Epoch(0, 0)).number <= messages.EPOCHS_MAX
     assert len(getattr(found, "reason", "")) <= 500
     if isinstance(found, messages.Token):
         like = named_leaves(shape.template, "")

@@ -16,6 +16,7 @@ from amble.live.faults.checkers import Broken
 from amble.live.faults.kinds import Faults
 from amble.live.faults.world import World
 from amble.live.protocol import Core
+from amble.live.tracked_visits import TrackedVisits
 from amble.live.visits import GiftVisits
 
 pytestmark = pytest.mark.long
@@ -31,6 +32,11 @@ def test_no_invariant_is_broken(chunk):
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         done = World(seed, FEW).run()
         assert done.total() >= FEW.faults
+
+
+def test_both_kinds_of_accounts_are_tried():
+    kinds = [type(World(seed).visits) for seed in range(6)]
+    assert kinds == 2 * [TrackedVisits, GiftVisits, GiftVisits]
 
 
 def test_every_kind_of_fault_happens():
@@ -134,6 +140,40 @@ class WeighsNothing(GiftVisits):
         return entered._replace(token=entered.token._replace(board=light))
 
 
+@dataclass(frozen=True)
+class TrackedNotFrozen(TrackedVisits):
+    """A recount whose gifts go into the account that is read from, too."""
+
+    def _entered(self, parcel, add, more, awaited):
+        if parcel.recounting:
+            parcel = parcel._replace(token=parcel.token._replace(total=parcel.token.total + add))
+        return super()._entered(parcel, add, more, awaited)
+
+
+@dataclass(frozen=True)
+class TrackedGivesTwice(TrackedVisits):
+    """An agent's x is put in whole, though it is in already."""
+
+    def visit(self, f, holder, share, parcel, me, hop, fresh):
+        return super().visit(f, holder, share, parcel, me, hop, fresh or parcel.recounting)
+
+
+@dataclass(frozen=True)
+class TrackedNeverFresh(TrackedVisits):
+    """What was given in an older epoch is taken to be in this one."""
+
+    def visit(self, f, holder, share, parcel, me, hop, fresh):
+        return super().visit(f, holder, share, parcel, me, hop, fresh and not share.given.any())
+
+
+@dataclass(frozen=True)
+class TrackedForgetsToBury(TrackedVisits):
+    """A new epoch that goes on with the account as it was."""
+
+    def recount(self, parcel, *words):
+        return super().recount(parcel, *words)._replace(since=parcel.since)
+
+
 class NoRetry(Core):
     """A hand-over that was not answered is not asked again."""
 
@@ -176,6 +216,10 @@ BUGS = {
     "shares twice": {"make_visits": SharesTwice},
     "no recount": {"make_visits": ForgetsToBury},
     "weighs nothing": {"make_visits": WeighsNothing},
+    "tracked recount not frozen": {"make_visits": TrackedNotFrozen},
+    "tracked, given twice": {"make_visits": TrackedGivesTwice},
+    "tracked, never fresh": {"make_visits": TrackedNeverFresh},
+    "tracked, no recount": {"make_visits": TrackedForgetsToBury},
     "no retry": {"make_core": NoRetry},
     "the end is not passed on": {"make_core": TellsNobody},
     "leaves its gifts": {"make_visits": LeavesItsGifts},

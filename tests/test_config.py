@@ -191,7 +191,11 @@ def test_notes_say_what_may_surprise():
     crowded = made(method={"name": "Relay", "tokens": 5})
     assert crowded.notes() == ["5 tokens for 4 agents: some will always wait."]
     (said,) = made(method={"name": "PW-ADMM", "tokens": 2}).notes()
-    assert said.startswith("PW-ADMM cannot go on without a dead agent")
+    assert said == "PW-ADMM cannot go on without a dead agent: the run waits until it is back."
+    for name in ("API-BCD", "gAPI-BCD"):
+        (said,) = made(method={"name": name, "tokens": 2, "tau": 1.0}).notes()
+        assert said.endswith('the run waits until it is back; with token_rule = "tracked" it could.')
+        assert made(method={"name": name, "tokens": 2, "tau": 1.0, "token_rule": "tracked"}).notes() == []
 
 
 def test_a_random_network_is_the_simulators():

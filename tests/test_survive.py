@@ -21,7 +21,7 @@ def namespaces_allowed():
     return made
 
 
-@pytest.mark.parametrize("scene", ["kill", "death", "freeze", "cut"])
+@pytest.mark.parametrize("scene", ["kill", "death", "tracked", "freeze", "cut"])
 def test_every_living_agent_ends_with_the_optimum_of_the_data_that_was_there(scene):
     """`cut` is also two hosts with addresses of their own that train together."""
     if scene == "cut" and not namespaces_allowed():

@@ -158,6 +158,22 @@ def test_one_that_comes_back_is_taken_in_again(M):
         assert float(live.parcels[m].members) == 6
 
 
+def test_a_second_recount_waits_for_all_who_are_left():
+    """visits.py: "once everybody who is left has done so the new one takes the old one's place"; who was buried before
+    is not taken off their number twice."""
+    fs = objectives("least squares", 6)
+    live = Live(amble.Relay(form="full"), fs)
+    for i in 2 * list(range(6)):
+        live.visit(0, i)
+    for dead in (5, 4):
+        live.lose(0, 1, dead)
+        for i in range(dead):
+            assert live.parcels[0].recounting
+            live.visit(0, i)
+        assert not live.parcels[0].recounting
+        np.testing.assert_allclose(live.z(0), optimum(fs[:dead]), rtol=0, atol=1e-12)
+
+
 def test_a_recount_ends_though_somebody_is_never_met():
     """LIVE.md: "when new.members reaches old.members, or after a stated bound on the lap, `old` is dropped." """
     fs = objectives("least squares", 6)

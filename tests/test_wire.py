@@ -64,16 +64,19 @@ def test_answers_come_out_as_they_went_in(answer):
     assert_same(wire.decode_answer(SHAPE, wire.encode(SHAPE, answer)), answer)
 
 
-NAMES, COUNTS = st.sampled_from(AGENTS), st.integers(0, 2**53)
-EPOCHS, ABOUT = st.builds(Epoch, COUNTS, st.integers(0, len(AGENTS) - 1)), st.integers(0, TOKENS - 1)
-TEXTS = st.text(max_size=500).filter(str.isprintable)
+NAMES, HOPS = st.sampled_from(AGENTS), st.integers(len(AGENTS), messages.HOPS_MAX - 1)
+EPOCHS, ABOUT = (
+    st.builds(Epoch, st.integers(0, messages.EPOCHS_MAX), st.integers(0, len(AGENTS) - 1)),
+    st.integers(0, TOKENS - 1),
+)
+TEXTS = st.text(min_size=1, max_size=500).filter(str.isprintable)
 TOKENS_SEEN = st.builds(
     lambda m, epoch, hop, sender, seed: messages.Token(m, epoch, hop, sender, payload(SHAPE, m, seed)),
-    ABOUT, EPOCHS, COUNTS, NAMES, st.integers(0, 99),
+    ABOUT, EPOCHS, HOPS, NAMES, st.integers(0, 99),
 )  # fmt: skip
 QUESTIONS = st.one_of(
     TOKENS_SEEN,
-    st.builds(messages.Passed, ABOUT, EPOCHS, COUNTS, NAMES),
+    st.builds(messages.Passed, ABOUT, EPOCHS, HOPS, NAMES),
     st.builds(messages.Seek, ABOUT, NAMES),
     st.builds(messages.Leaving, NAMES),
     st.builds(messages.Stop, TEXTS, NAMES),
@@ -81,7 +84,7 @@ QUESTIONS = st.one_of(
 ANSWERS = st.one_of(
     st.just(messages.Accepted()),
     st.builds(messages.Refused, TEXTS),
-    st.builds(messages.Found, ABOUT, EPOCHS, COUNTS),
+    st.builds(messages.Found, ABOUT, EPOCHS, HOPS),
 )
 
 
@@ -123,7 +126,7 @@ def test_what_was_decoded_is_the_receivers_own_memory():
 
 
 def test_zeros_keep_their_sign_and_the_smallest_numbers_are_kept():
-    tiny = tree_map(lambda leaf: np.full(np.shape(leaf), -0.0), SHAPE.template)._replace(calm=np.asarray(5e-324))
+    tiny = tree_map(lambda leaf: np.full(np.shape(leaf), -0.0), SHAPE.template)._replace(total=np.full(4, 5e-324))
     token = TOKEN._replace(token=0, payload=tiny)
     assert_same(ask(wire.encode(SHAPE, token)), token)
 
@@ -185,6 +188,7 @@ def test_headers_have_the_right_fields_and_no_more():
     refused("its header is wrong", with_header(SHAPE, b"\x91" * 300))
     refused("its header is wrong", with_header(SHAPE, b"\x93\xa4seek\x00\xa2\xff\xfe"))  # no UTF-8
     refused("length <= 500", header_of("stop", "a" * 501, "anna"))
+    refused("length >= 1", header_of("stop", "", "anna"))
     refused("cannot be printed", header_of("stop", "line\nline", "anna"))
     refused("bytes too many", repaired(wire.encode(SHAPE, messages.Seek(0, "anna")) + bytes(8)))
     with pytest.raises(wire.Refusal, match="its header is wrong"):
@@ -214,6 +218,37 @@ def test_payloads_have_the_shape_and_the_ledger_of_their_token():
     refused("it is token 2, and its payload is that of token 1", wrong)
     with pytest.raises(AmbleError, match="a tree has shapes"):
         wire.encode(SHAPE, TOKEN._replace(payload=TOKEN.payload._replace(calm=np.zeros(3))))
+
+
+@pytest.mark.parametrize(
+    ("count", "value"),
+    [
+        ("members", -1.0), ("members", 1e300), ("members", 1.5), ("counted", 12346.0), ("since", -2.0),
+        ("since", 12346.0), ("calm", -1.0), ("calm", 5e-324), ("buried", 2.0), ("buried", 0.5), ("met", 12346.0),
+        ("met", -1.0),
+    ],
+)  # fmt: skip
+def test_counts_of_a_parcel_are_such_as_visits_lead_to(count, value):
+    """A recount that never ends, or somebody buried a thousandfold: that is for the decoder to refuse."""
+    leaf = np.full(np.shape(getattr(TOKEN.payload, count)), value)
+    wrong = TOKEN._replace(payload=TOKEN.payload._replace(**{count: leaf}))
+    refused(f"its {count} must be whole and from", wire.encode(SHAPE, wrong))
+
+
+@pytest.mark.parametrize("version", [-1.0, 0.5, 2.0**54, 1e300])
+def test_versions_are_such_as_float64_counts(version):
+    board = TOKEN.payload.token.board
+    board = board._replace(version=np.full(np.shape(board.version), version))
+    payload = TOKEN.payload._replace(token=TOKEN.payload.token._replace(board=board))
+    refused("its version must be whole and from 0 to", wire.encode(SHAPE, TOKEN._replace(payload=payload)))
+
+
+def test_the_last_epoch_and_hop_leave_versions_exact():
+    """visits.py: "a ledger's versions: those of a later epoch are all larger"; in float64, up to the last one."""
+    assert messages.HOPS_MAX <= visits.EPOCH_VERSIONS
+    assert (messages.EPOCHS_MAX + 1) * visits.EPOCH_VERSIONS <= 2**53
+    refused("its header is wrong: Expected `int` <=", header_of("passed", 0, messages.EPOCHS_MAX + 1, 0, 0, "anna"))
+    refused("its header is wrong: Expected `int` <=", header_of("passed", 0, 0, 0, messages.HOPS_MAX + 1, "anna"))
 
 
 def test_random_and_mutated_messages_are_taken_right_or_refused():

@@ -5,6 +5,9 @@ Every message is a question that gets an answer: an agent knows that it was hear
 
 from typing import Any, NamedTuple
 
+# a run ends there: a ledger's versions, of which each epoch has as many as hops (visits.py), are exact up to 2**53
+HOPS_MAX, EPOCHS_MAX = 2**36, 2**17 - 1
+
 
 class Epoch(NamedTuple):
     """Which issue of a token this is. Epochs are ordered, and the larger one wins."""

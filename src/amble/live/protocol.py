@@ -57,7 +57,21 @@ from amble.live.effects import (
     Visit,
     Wake,
 )
-from amble.live.message import Accepted, Answer, Epoch, Found, Leaving, Passed, Question, Refused, Seek, Stop, Token
+from amble.live.message import (
+    EPOCHS_MAX,
+    HOPS_MAX,
+    Accepted,
+    Answer,
+    Epoch,
+    Found,
+    Leaving,
+    Passed,
+    Question,
+    Refused,
+    Seek,
+    Stop,
+    Token,
+)
 
 __all__ = [
     "Ask", "Core", "Custody", "Effect", "Errand", "Persist", "Reply", "Report", "Settings", "Share", "Sight", "Visit",
@@ -83,7 +97,7 @@ class Core:
     me: str
     neighbours: tuple[str, ...]
     settings: Settings
-    visits: Any  # visits.GiftVisits or RawVisits
+    visits: Any  # as visits.make has them
     objective: Any
     rows: dict[str, Any] = field(default_factory=dict)  # what Persist was given, as the journal has it
     errands: dict[int, Errand] = field(default_factory=dict)
@@ -207,7 +221,7 @@ class Core:
     def _visit(self, now: float, message: Token, question_number: int | None) -> None:
         m, epoch, parcel = message.token, message.epoch, message.payload
         gone = self._gone(now, m, parcel)
-        if self.visits.exact and gone.any():
+        if self.visits.exact and gone.any() and epoch.number < EPOCHS_MAX:
             epoch = Epoch(epoch.number + 1, self.place)
             parcel = self.visits.recount(parcel, epoch, gone)
             self.saying.append(Report("recount", m, epoch, message.hop, ", ".join(self._names(gone))))
@@ -217,15 +231,12 @@ class Core:
         known = (holder, share.share if share else self.visits.share(), parcel, self.place, message.hop + 1, fresh)
         if self.leaving:
             self.saying.append(Report("leaves", m, epoch, message.hop + 1))  # said first, as a recount is
-            holder, given, parcel = self.visits.leave(*known)
-        else:
-            with np.errstate(all="ignore"):  # of numbers that are finite and still too large
-                holder, given, parcel = self.visits.visit(self.objective, *known)
-        if not is_finite((holder, parcel)):
+        if (made := self._made(known)) is None:
             if question_number is not None:
                 self.saying.append(Reply(question_number, Refused("a visit of it gives numbers that are not finite")))
             self._stop(f"token {m} has diverged at hop {message.hop + 1}: try other settings of the method")
             return
+        holder, given, parcel = made
         outgoing = Token(m, epoch, message.hop + 1, self.me, parcel)
         given_as = Sight(message.epoch, message.hop)
         custody = Custody(outgoing, self._next(outgoing, message.sender), message.sender, given_as)
@@ -243,11 +254,20 @@ class Core:
         if before and before.giver != message.sender:
             self._tell(m, before)
         self.errands[m], self.seen_s[m] = Errand(again_s=now), now
-        limit, still = self.settings.hops_max / self.settings.tokens, 2 * max(1.0, float(parcel.members))
-        if limit and message.hop + 1 >= limit:
+        limit, still = self.settings.hops_max / self.settings.tokens or HOPS_MAX, 2 * max(1.0, float(parcel.members))
+        if message.hop + 1 >= limit:
             self._stop(f"token {m} has made its {limit:.0f} hops")
         elif self.settings.tolerance and parcel.calm >= still and self._everybody(now, parcel):
             self._stop(f"the model has stood still for {int(parcel.calm)} visits of token {m}")
+
+    def _made(self, known: Any) -> Any:
+        """The visit's outcome; None where that is not finite, as the numbers are too large or a matrix is singular."""
+        try:
+            with np.errstate(all="ignore"):
+                made = self.visits.leave(*known) if self.leaving else self.visits.visit(self.objective, *known)
+        except (ArithmeticError, np.linalg.LinAlgError):
+            return None
+        return made if is_finite(made) else None
 
     def _next(self, message: Token, giver: str) -> str:
         """The walk: the way laid out for this token, else any neighbour that is up; "" if none is.
@@ -326,6 +346,9 @@ class Core:
     def _issue_again(self, now: float, m: int, custody: Custody) -> None:
         sight: Sight = self.rows[f"sight/{m}"]
         epoch = Epoch(max(sight.epoch.number, custody.message.epoch.number) + 1, self.place)
+        if epoch.number > EPOCHS_MAX:
+            self._stop(f"token {m} is lost, and has been issued again {EPOCHS_MAX:,} times before")
+            return
         gone = self._gone(now, m, custody.message.payload, custody.to)
         parcel = self.visits.recount(custody.message.payload, epoch, gone)
         message = Token(m, epoch, custody.message.hop, self.me, parcel)

@@ -14,7 +14,7 @@ import numpy as np
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, unknown
 from amble.experiment import NETWORKS, Experiment
-from amble.live import cluster, glance
+from amble.live import cluster, glance, visits
 from amble.live.cluster import Cluster
 from amble.live.records import collect, export, record, replay, trained
 from amble.live.settings.agent_config import FILE
@@ -136,7 +136,7 @@ def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> 
                 if name not in lost:
                     lost[name] = words
                     view.note(f"{name} has failed ({words})")
-            if lost and not hasattr(plan.config.method, "gift"):
+            if lost and not visits.kind(plan.config.method).exact:
                 view.note(f"{plan.config.method.label} cannot go on without it; all others are stopped.")
                 break
             states = {name: _state(name in running, name in lost, statuses[name]) for name in plan.config.agents}

@@ -1,13 +1,13 @@
 """Visits that survive losses: gifts belong to an epoch, and a token that is issued again is counted anew.
 
-A live token is its method's token (methods/boards.py for gift methods, with one ledger or more; methods/copies.py) in a
-parcel. When nothing is ever lost, a visit is the simulator's, number by number. When an agent dies, or the token with
-it, its gifts are still inside the account, and nobody can take them out alone. So the token goes on in a new epoch with
-a recount: estimates are read from the account as it was, while each agent that is met puts all that it ever gave this
-ledger, and what it gives now, into a new one; once everybody who is left has done so the new one takes the old one's
-place. Nothing jumps, and what the dead gave is gone. An agent whose share is of an older epoch puts it in whole
-whenever it is met, during the recount or after it. One that leaves takes its share out of each token that passes, so
-nobody has to count anew.
+A live token is its method's token (methods/boards.py for gift methods, with one ledger or more; methods/copies.py, of
+which the tracked rule has tracked_visits.py) in a parcel. When nothing is ever lost, a visit is the simulator's, number
+by number. When an agent dies, or the token with it, its gifts are still inside the account, and nobody can take them
+out alone. So the token goes on in a new epoch with a recount: estimates are read from the account as it was, while each
+agent that is met puts all that it ever gave this ledger, and what it gives now, into a new one; once everybody who is
+left has done so the new one takes the old one's place. Nothing jumps, and what the dead gave is gone. An agent whose
+share is of an older epoch puts it in whole whenever it is met, during the recount or after it. One that leaves takes
+its share out of each token that passes, so nobody has to count anew.
 """
 
 from dataclasses import dataclass
@@ -129,16 +129,16 @@ class GiftVisits:
             return token.board
         return boards.newer(known._replace(version=version), token.board)
 
-    def _awaited(self, parcel: Parcel, m: int, me: int) -> int:
+    def _awaited(self, parcel: Parcel, m: int, me: int) -> float:
         """Agents that a mean over all counts, though they have not given yet: all at the start, none after a recount;
         and not this one, from now on."""
         if self.method.weigh != "agents":
-            return 0
-        all_in: int = round(float(parcel.token.board.weight[m]) * self.method.tokens)
+            return 0.0
+        all_in = np.rint(parcel.token.board.weight[m] * self.method.tokens)
         this_one = me < self.agents and not parcel.met[me]
-        return max(0, all_in - int(parcel.members) - int(this_one))
+        return max(0.0, float(all_in - parcel.members) - this_one)
 
-    def _entered(self, parcel: Parcel, board: Any, m: int, add: Share, more: int, awaited: int) -> Parcel:
+    def _entered(self, parcel: Parcel, board: Any, m: int, add: Share, more: int, awaited: float) -> Parcel:
         """A gift goes into the ledger, or into the recount, which takes the ledger's place when it is complete.
 
         `more`: agents that are in it by this.
@@ -158,7 +158,8 @@ class GiftVisits:
             counted=counted,
             since=parcel.since + 1,
         )
-        if counted >= parcel.members - parcel.buried.sum() or parcel.since >= LAPS_MAX * (parcel.members + 1):
+        left = (parcel.met > 0) & (parcel.buried == 0)
+        if counted >= left.sum() or parcel.since >= LAPS_MAX * (parcel.members + 1):
             weight = counted / self.method.tokens if self.method.weigh == "agents" else parcel.weight
             board = boards.put(board, m, parcel.total, weight)
             zero = self.share()
@@ -238,7 +239,15 @@ def _set(values: Array, place: int, value: float) -> Array:
     return changed
 
 
+def kind(method: Any) -> Any:
+    """Which visits a live agent makes; those that are `exact` go on without the dead."""
+    from amble.live.tracked_visits import TrackedVisits  # which builds upon this module
+
+    if hasattr(method, "gift"):
+        return GiftVisits
+    return TrackedVisits if getattr(method, "token_rule", "") == "tracked" else RawVisits
+
+
 def make(method: Any, dimension: int, agents: int, tolerance: float = 0.0, room: int = 0) -> Any:
     """The visits of a method, for live agents."""
-    kind = GiftVisits if hasattr(method, "gift") else RawVisits
-    return kind(method, dimension, agents, tolerance, room)
+    return kind(method)(method, dimension, agents, tolerance, room)

@@ -98,23 +98,22 @@ class Checker:
     def _the_total_is_the_sum_of_the_gifts(self, visit: Any) -> None:
         """Of all that agents gave it in this epoch; while a recount goes on, the recount's total is."""
         parcel, m = visit.after, visit.token
-        shares = self.given[m, visit.epoch].values()
-        total, weight = sum(float(s.total[0]) for s in shares), sum(float(s.weight) for s in shares)
+        shares = [_gift(share) for share in self.given[m, visit.epoch].values()]
+        total, weight = sum(gift[0] for gift in shares), sum(gift[1] for gift in shares)
         if self.world.visits.method.weigh == "agents" and not parcel.recounting:  # their number is the weight
             awaited = set() if visit.epoch.number else set(self.world.settings.agents)
             awaited -= self.given[m, visit.epoch].keys() | self.out.get((m, visit.epoch), set())
-            weight = (len(shares) + len(awaited)) / self.world.settings.tokens
-        board = parcel.token.board
-        held = (parcel.total[0], parcel.weight) if parcel.recounting else (board.total[m, 0], board.weight[m])
+            weight = (len(shares) + len(awaited)) / _parts(parcel)
+        held = (float(parcel.total[0]), float(parcel.weight)) if parcel.recounting else _account(parcel, m)
         if not (abs(total - held[0]) <= CLOSE and abs(weight - held[1]) <= CLOSE):
-            raise Broken(f"token {m} holds {float(held[0]):.6f}, weight {float(held[1]):.6f}, after hop {visit.hop} of "
+            raise Broken(f"token {m} holds {held[0]:.6f}, weight {held[1]:.6f}, after hop {visit.hop} of "
                          f"{visit.epoch}, and the agents gave {total:.6f}, weight {weight:.6f}")  # fmt: skip
 
     def _nothing_jumps(self, visit: Any) -> None:
-        """While a recount goes on, estimates are read from the ledger as it was."""
-        m, before, after = visit.token, visit.before.token.board, visit.after.token.board
-        if visit.after.recounting and (after.total[m, 0], after.weight[m]) != (before.total[m, 0], before.weight[m]):
-            raise Broken(f"the ledger of token {m} changed during a recount, at hop {visit.hop} of {visit.epoch}")
+        """While a recount goes on, estimates are read from the account as it was."""
+        m, before, after = visit.token, visit.before, visit.after
+        if after.recounting and _account(after, m) != _account(before, m):
+            raise Broken(f"the account of token {m} changed during a recount, at hop {visit.hop} of {visit.epoch}")
 
     def _one_destination(self, node: Any, to: str, message: Token) -> None:
         self.world.say(f"{node.name} sends{_place(message)} to {to}")
@@ -168,8 +167,7 @@ class Checker:
                 return f"token {m} is lost: nobody has seen it for {world.now - self.steady_from_s:.0f} s"
             if walked - {newest.epoch}:
                 return f"token {m} walks in {len(walked)} epochs at once, while nothing fails: {sorted(walked)}"
-        given = [node.disk["holder"].agent.given for node in living]
-        right = sum(float(gift.v[0]) for gift in given) / len(given)
+        right = sum(_last(node.disk["holder"].agent) for node in living) / len(living)
         parcel = living[sights.index(newest)].disk[f"custody/{m}"].message.payload
         z = float(world.visits.estimate(parcel)[0])
         if parcel.recounting or abs(z - right) > CLOSE:
@@ -180,3 +178,25 @@ class Checker:
 def _place(what: Any) -> str:
     """Which token, where on its way."""
     return f" token {what.token} ({what.epoch.number}, {what.epoch.author}) hop {what.hop}" if what.epoch else ""
+
+
+def _account(parcel: Any, m: int) -> tuple[float, float]:
+    """What token m is read from: its ledger on a board, or a token that is an account of its own."""
+    if hasattr(parcel.token, "board"):
+        return float(parcel.token.board.total[m, 0]), float(parcel.token.board.weight[m])
+    return float(parcel.token.total[0]), float(parcel.token.weight)
+
+
+def _parts(parcel: Any) -> int:
+    """How many tokens share one account."""
+    return len(parcel.token.board.version) if hasattr(parcel.token, "board") else 1
+
+
+def _gift(share: Any) -> tuple[float, float]:
+    """All that an agent gave a token."""
+    return (float(share.given[0]), 0.0) if hasattr(share, "given") else (float(share.total[0]), float(share.weight))
+
+
+def _last(agent: Any) -> float:
+    """What an agent gave last."""
+    return float(agent.given.v[0] if hasattr(agent, "given") else agent.x[0])

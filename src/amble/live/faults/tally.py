@@ -1,4 +1,4 @@
-"""The smallest gift method, for the fault simulator: an account that is off by one gift shows at once."""
+"""The smallest methods, for the fault simulator: an account that is off by one gift shows at once."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -28,4 +28,23 @@ class Mean:
 
     def gift(self, f: float, agent: Tally, z: Any) -> tuple[Tally, Any, Any]:  # noqa: ARG002
         again, weight = agent.x + 1.0, 1.0 if self.weigh == "scalar" else 0.0
-        return Tally(again), np.array([f + 1 / min(float(again[0]), self.settle)]), np.asarray(weight)
+        return Tally(again), np.array([_number(f, float(again[0]), self.settle)]), np.asarray(weight)
+
+
+@dataclass(frozen=True)
+class TrackedMean:
+    """The same numbers with API-BCD's bookkeeping: each token is the mean of what it was given."""
+
+    tokens: int = 1
+    settle: int = 10
+    weigh: ClassVar[str] = "agents"
+    token_rule: ClassVar[str] = "tracked"
+    label: ClassVar[str] = "Mean, tracked"
+
+    def local(self, f: float, x: Any, s: Any) -> Any:  # noqa: ARG002
+        visits = round(1 / float(x[0] - f)) if x[0] > f else 0  # which the number itself tells
+        return np.array([_number(f, visits + 1, self.settle)])
+
+
+def _number(f: float, visits: float, settle: int) -> float:
+    return f + 1 / min(visits, settle)

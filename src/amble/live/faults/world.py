@@ -17,14 +17,16 @@ from typing import Any
 from amble.live import visits
 from amble.live.faults.checkers import Checker
 from amble.live.faults.kinds import Faults, Trouble
-from amble.live.faults.tally import Mean
+from amble.live.faults.tally import Mean, TrackedMean
 from amble.live.message import Answer, Question
 from amble.live.protocol import Ask, Core, Persist, Reply, Report, Settings, Wake
+from amble.live.tracked_visits import TrackedVisits
 
 LOOK_S = 1.0  # between two looks whether all has come right
 TOLERANCE = 1e-12
 ROOM = 2
 LEAVE_S = 5.0
+TRACKED_EVERY = 3  # seeds: one with API-BCD's tracked accounts, the others with gifts
 
 Link = tuple[str, str]  # in the order of their names
 
@@ -59,7 +61,7 @@ class World:
         seed: int,
         faults: Faults | None = None,
         make_core: Callable[..., Core] = Core,
-        make_visits: Callable[..., Any] = visits.GiftVisits,
+        make_visits: Any = None,
         reorder: Callable[[list[Any]], list[Any]] = list,
         story: Callable[[str], None] | None = None,
     ) -> None:
@@ -77,8 +79,10 @@ class World:
         self.ways = dict(ring)
         self.guests: dict[str, int] = {}  # those who came later, and their places
         self.settings = Settings(names, tokens, seed, patience_s=1.0, silence_s=12.0, tell_s=0.05, room=ROOM, **stop)
-        method = Mean(tokens, chance.randint(1, 20), chance.choice(("scalar", "agents")))
-        self.visits = make_visits(method, 1, count, self.settings.tolerance, ROOM)
+        settle, weigh = chance.randint(1, 20), chance.choice(("scalar", "agents"))
+        kind = make_visits or (TrackedVisits if seed % TRACKED_EVERY == 0 else visits.GiftVisits)
+        method = TrackedMean(tokens, settle) if issubclass(kind, TrackedVisits) else Mean(tokens, settle, weigh)
+        self.visits = kind(method, 1, count, self.settings.tolerance, ROOM)
         self.nodes = {name: Node(name, float(chance.randint(1, 9))) for name in names}
         self.cuts, self.lost = set[Link](), set[Link]()  # those that are cut now, and those that stay so
         self.now, self.serial, self.events = 0.0, itertools.count(1), list[tuple[float, int, Callable[[], None]]]()
@@ -133,6 +137,7 @@ class World:
 
     def begin(self, name: str) -> None:
         node = self.nodes[name]
+        node.dead = node.dead or "left" in node.disk  # it crashed after it had left, and before it could say so
         if node.dead or node.core:
             return
         node.life += 1

@@ -8,12 +8,15 @@ this end knows of the run, and are checked before anything is read into memory.
 from typing import Annotated, Any
 
 from amble.errors import need
+from amble.live.formats import counts
 from amble.live.formats.packing import Refusal as Refusal  # these are offered from here as well
 from amble.live.formats.packing import frame, unframe
 from amble.live.formats.shape import MAGIC, NAME_MAX, PREFIX_SIZE, TEXT_MAX, VERSION
 from amble.live.formats.shape import Shape as Shape
 from amble.live.formats.shape import run_digest as run_digest
 from amble.live.message import (
+    EPOCHS_MAX,
+    HOPS_MAX,
     Accepted,
     Answer,
     Epoch,
@@ -33,6 +36,8 @@ import msgspec  # noqa: E402 - so that one who lacks it is told what to install
 COUNT_MAX = 2**53  # float64 counts by one up to here
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)]
+Issue = Annotated[int, msgspec.Meta(ge=0, le=EPOCHS_MAX)]
+Hop = Annotated[int, msgspec.Meta(ge=0, le=HOPS_MAX)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_MAX)]
 Text = Annotated[str, msgspec.Meta(max_length=TEXT_MAX)]
 
@@ -43,17 +48,17 @@ class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fa
 
 class _Token(_Header, tag="token"):
     token: Count
-    epoch: Count
+    epoch: Issue
     author: Count
-    hop: Count
+    hop: Annotated[int, msgspec.Meta(ge=0, lt=HOPS_MAX)]  # at the last one the run has ended
     sender: Name
 
 
 class _Passed(_Header, tag="passed"):
     token: Count
-    epoch: Count
+    epoch: Issue
     author: Count
-    hop: Count
+    hop: Hop
     sender: Name
 
 
@@ -67,7 +72,9 @@ class _Leaving(_Header, tag="leaving"):
 
 
 class _Stop(_Header, tag="stop"):
-    reason: Text
+    reason: Annotated[
+        str, msgspec.Meta(min_length=1, max_length=TEXT_MAX)
+    ]  # without one it would be passed on for ever
     sender: Name
 
 
@@ -81,9 +88,9 @@ class _Refused(_Header, tag="refused"):
 
 class _Found(_Header, tag="found"):
     token: Count
-    epoch: Count
+    epoch: Issue
     author: Count
-    hop: Count
+    hop: Hop
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -134,6 +141,8 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
         ledger = getattr(getattr(payload, "token", None), "m", header.token)
         if ledger != header.token:  # it is an index into arrays at the visit
             raise Refusal(f"it is token {header.token}, and its payload is that of token {float(ledger):g}")
+        if words := counts.wrong(payload, header.hop):
+            raise Refusal(words)
         return Token(header.token, Epoch(header.epoch, header.author), header.hop, header.sender, payload)
     if isinstance(header, _Passed):
         return Passed(header.token, Epoch(header.epoch, header.author), header.hop, header.sender)

@@ -1,0 +1,129 @@
+"""API-BCD's tracked rule (and gAPI-BCD's) with losses: each token is an account of its own, and can be counted anew.
+
+Under the tracked rule (methods/copies.py) token m holds the sum of what each agent last gave it, over N, and an agent's
+slot remembers what that was. So the bookkeeping is that of gifts, without boards: every token has a whole account, and
+when it is issued again each agent that is met puts its x into a new one, while z is read from the account as it was.
+
+    s    = sum of copies, with c_im = z_m
+    x'   = local(f, x, s)
+    add  = x' - given, or x' where nothing was given in this epoch
+    c_im = z_m', which is z_m while a recount goes on
+
+The N of z_m = total / N is the number of agents in the account: all of the run at first, those who are left after a
+recount, one more when somebody comes back, one less when somebody leaves. N is nowhere else in the update (tau is a
+penalty for each agent), so after a recount a visit is, number by number, that of a run which has the survivors only,
+and ends where such a run does.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from amble import methods
+from amble.arrays import Array, norm
+from amble.live.message import Epoch
+from amble.live.visits import LAPS_MAX, Holder, Parcel
+from amble.methods.copies import Agent, Slot
+from amble.methods.gifts import Token
+
+
+@dataclass(frozen=True)
+class TrackedVisits:
+    """For API-BCD and gAPI-BCD with the token rule `tracked`: re-issued exactly."""
+
+    method: Any
+    dimension: int
+    agents: int  # at the beginning
+    tolerance: float = 0.0
+    room: int = 0  # for agents that come later
+
+    exact = True
+
+    @property
+    def rules(self) -> Any:
+        return methods.rules(self.method)
+
+    def holder(self, f: Any) -> Holder:
+        start = np.zeros(self.dimension)
+        return Holder(self.rules.agent(f, start), start, np.zeros(()))
+
+    def share(self) -> Slot:
+        slot: Slot = self.rules.slot(np.zeros(self.dimension))
+        return slot
+
+    def parcel(self, m: int) -> Parcel:
+        start, zero = np.zeros(self.dimension), np.zeros(())
+        token = self.rules.token(start, self.agents, m)
+        return Parcel(token, start, zero, zero, zero, zero - 1, zero, *np.zeros((2, self.agents + self.room)))
+
+    def visit(
+        self, f: Any, holder: Holder, share: Slot, parcel: Parcel, me: int, hop: int, fresh: bool
+    ) -> tuple[Holder, Slot, Parcel]:
+        """`fresh`: this agent's share is of an older epoch than the token, or it has none."""
+        z = self.estimate(parcel)
+        s = holder.agent.s + (z - share.copy)
+        x = self.method.local(f, holder.agent.x, s)
+        awaited, parcel = self._awaited(parcel, me), _met(parcel, me, hop, buried=0.0)
+        parcel = self._entered(parcel, x if fresh else x - share.given, int(fresh), awaited)
+        z_new = self.estimate(parcel)
+        still = holder.visits > 0 and norm(z - holder.z) <= self.tolerance * norm(z)
+        calm = parcel.calm + 1 if still and not parcel.recounting else np.zeros(())
+        holder = Holder(Agent(x, s + (z_new - z)), z, holder.visits + 1)
+        return holder, Slot(copy=z_new, given=x), parcel._replace(calm=calm)
+
+    def leave(
+        self, holder: Holder, share: Slot, parcel: Parcel, me: int, hop: int, fresh: bool
+    ) -> tuple[Holder, Slot, Parcel]:
+        """The last visit: what this agent gave the token goes out again."""
+        awaited, parcel = self._awaited(parcel, me), _met(parcel, me, hop, buried=1.0)
+        parcel = self._entered(parcel, 0 * share.given if fresh else -share.given, int(fresh) - 1, awaited)
+        return (
+            holder._replace(visits=holder.visits + 1),
+            share._replace(given=0 * share.given),
+            parcel._replace(calm=np.zeros(())),
+        )
+
+    def _awaited(self, parcel: Parcel, me: int) -> float:
+        """Agents that the mean counts, though they have not given yet: all at the start, none after a recount; and not
+        this one, from now on."""
+        unmet = me < self.agents and parcel.met[me] == 0
+        return max(0.0, float(parcel.token.weight - parcel.members) - unmet)
+
+    def _entered(self, parcel: Parcel, add: Array, more: int, awaited: float) -> Parcel:
+        """What is given goes into the token, or into the recount, which takes its place when it is complete.
+
+        `more`: agents that are in it by this.
+        """
+        if not parcel.recounting:
+            members = parcel.members + more
+            return parcel._replace(token=Token(parcel.token.total + add, members + awaited), members=members)
+        counted, since = parcel.counted + more, parcel.since + 1
+        parcel = parcel._replace(total=parcel.total + add, counted=counted, since=since)
+        left = (parcel.met > 0) & (parcel.buried == 0)
+        if counted >= left.sum() or since >= LAPS_MAX * (parcel.members + 1):
+            zero = np.zeros(())
+            parcel = parcel._replace(
+                token=Token(parcel.total, counted), total=0 * add, counted=zero, members=counted, since=zero - 1
+            )
+        return parcel
+
+    def recount(self, parcel: Parcel, epoch: Epoch, buried: Array) -> Parcel:  # noqa: ARG002
+        """The parcel as its next epoch begins: a recount. There are no ledgers of other tokens, and so no versions."""
+        zero = np.zeros(())
+        return parcel._replace(
+            total=np.zeros(self.dimension),
+            counted=zero,
+            since=zero,
+            calm=zero,
+            buried=np.maximum(parcel.buried, buried),
+        )
+
+    def estimate(self, parcel: Parcel) -> Array:
+        total, weight = parcel.token
+        return np.asarray(total / np.where(weight == 0, 1.0, weight))  # nobody is in it once the last one has left
+
+
+def _met(parcel: Parcel, me: int, hop: int, buried: float) -> Parcel:
+    here = np.arange(len(parcel.met)) == me
+    return parcel._replace(met=np.where(here, hop, parcel.met), buried=np.where(here, buried, parcel.buried))

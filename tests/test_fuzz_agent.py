@@ -1,0 +1,83 @@
+"""A real agent, whatever it hears: what `python tests/fuzz_agent.py --messages 1000000` does at length, in short."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("zenoh")
+
+from amble.live.effects import Settings
+from amble.live.faults.tally import Mean
+from amble.live.formats import wire
+from amble.live.message import EPOCHS_MAX, HOPS_MAX, Accepted, Epoch, Refused, Stop, Token
+from amble.live.protocol import Core, Persist, Reply, Report
+from amble.live.visits import GiftVisits
+from fuzz_agent import METHODS, Agent, Fuzz, memory
+
+pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_an_agent_that_hears_harmful_messages_is_unharmed(tmp_path, seed):
+    """ "All refused with a logged reason, agent unharmed, memory bounded." """
+    (tmp_path / "warm").mkdir()
+    Fuzz(seed + 10, tmp_path / "warm").run(500)
+    before = memory()
+    counts = Fuzz(seed, tmp_path).run(4000)
+    assert memory() - before < 20 * 1024
+    heard = sum(number for words, number in counts.items() if not words.startswith(("honest", "ended")))
+    assert heard == 4000
+    assert counts["Token: Accepted, visited"] > 100  # many reach the protocol
+    assert counts["not decoded: Refused"] > 1000
+    assert counts["honest: visited, and in the journal"] >= 5
+
+
+def test_a_matrix_that_cannot_be_solved_ends_the_run_and_not_the_process(tmp_path):
+    """Its sender is told, and everybody hears why."""
+    agent = Agent(tmp_path / "a", METHODS[0])
+    parcel = agent.node.visits.parcel(1)
+    p = agent.config.dimension
+    weight = np.stack([0.0 * np.eye(p), -1.0 * np.eye(p), 0.0 * np.eye(p)])  # which what is added makes zero
+    board = parcel.token.board._replace(weight=weight, version=np.ones(3))
+    token = Token(1, Epoch(1, 1), 3, "b", parcel._replace(token=parcel.token._replace(board=board)))
+    answer = agent.hear("b", wire.encode(agent.node.shape, token))
+    assert answer == Refused("a visit of it gives numbers that are not finite")
+    assert agent.node.core.stopped.startswith("token 1 has diverged at hop 4")
+    agent.end()
+
+
+def test_a_stop_without_a_reason_is_not_passed_on(tmp_path):
+    """An agent that has stopped for no reason would not know it, and pass each such message on to everybody."""
+    agent = Agent(tmp_path / "a", METHODS[0])
+    agent.asks.clear()
+    answer = agent.hear("b", wire.encode(agent.node.shape, Stop("", "b")))
+    assert "length >= 1" in answer.reason
+    assert agent.asks == []
+    agent.end()
+
+
+def started():
+    core = Core("a", ("b", "c"), Settings(("a", "b", "c"), patience_s=2.0), GiftVisits(Mean(), 1, 3), 1.0)
+    core.start(0.0)
+    for name in ("b", "c"):
+        core.peer(0.0, name, True)
+    return core
+
+
+def test_the_last_epoch_is_not_followed_by_another():
+    """A neighbour may jump to it: then a token that is lost after that ends the run, and no version is inexact."""
+    core = started()
+    said = core.heard(1.0, 1, Token(0, Epoch(EPOCHS_MAX, 2), 5, "b", core.visits.parcel(0)))
+    assert [effect.answer for effect in said if isinstance(effect, Reply)] == [Accepted()]
+    to = core.rows["custody/0"].to
+    core.peer(2.0, to, False)
+    said = core.tick(10.0)
+    assert core.stopped == "token 0 is lost, and has been issued again 131,071 times before"
+    assert [effect.kind for effect in said if isinstance(effect, Report)] == ["stopped"]
+    assert [effect.rows for effect in said if isinstance(effect, Persist)] == [{"stopped": core.stopped}]
+
+
+def test_the_last_hop_ends_the_run():
+    core = started()
+    core.heard(1.0, 1, Token(0, Epoch(0, 0), HOPS_MAX - 1, "b", core.visits.parcel(0)))
+    assert core.stopped == f"token 0 has made its {HOPS_MAX} hops"
+    assert core.rows["sight/0"].hop == HOPS_MAX
