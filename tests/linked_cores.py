@@ -1,9 +1,9 @@
 """Two or three agents, joined by a link that the test holds in its hands."""
 
-from amble.live.effects import Settings
+from amble.live.effects import Ask, Persist, Reply, Report, Settings
 from amble.live.faults.tally import Mean
 from amble.live.message import Passed, Token
-from amble.live.protocol import Ask, Core, Persist, Reply, Report
+from amble.live.protocol import Core
 from amble.live.visits import GiftVisits, RawVisits
 
 NAMES = ("a", "b", "c")

@@ -5,11 +5,11 @@ import pytest
 
 pytest.importorskip("zenoh")
 
-from amble.live.effects import Settings
+from amble.live.effects import Persist, Reply, Report, Settings
 from amble.live.faults.tally import Mean
 from amble.live.formats import wire
 from amble.live.message import EPOCHS_MAX, HOPS_MAX, Accepted, Epoch, Refused, Stop, Token
-from amble.live.protocol import Core, Persist, Reply, Report
+from amble.live.protocol import Core
 from amble.live.visits import GiftVisits
 from fuzz_agent import METHODS, Agent, Fuzz, memory
 

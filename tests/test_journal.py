@@ -15,11 +15,12 @@ import pytest
 from amble import AmbleError
 from amble.arrays import named_leaves, tree_map
 from amble.live import visits as live_visits
+from amble.live.effects import Ask, Custody, Persist, Reply, Report, Settings, Share, Sight, Visit
 from amble.live.formats import wire
 from amble.live.formats.journal import Event, Journal, Visited
 from amble.live.formats.packing import digest
 from amble.live.message import Epoch, Token
-from amble.live.protocol import Ask, Core, Custody, Persist, Reply, Report, Settings, Share, Sight, Visit
+from amble.live.protocol import Core
 from amble.methods import apibcd, ibcd, pwadmm, relay, wadmm
 from amble.objectives import LeastSquares
 

@@ -6,8 +6,8 @@ Sentences in quotation marks are LIVE.md's or those of the theory of operation a
 import numpy as np
 import pytest
 
+from amble.live.effects import Ask, Persist, Reply, Sight, Wake
 from amble.live.message import Accepted, Epoch, Found, Passed, Refused, Seek, Stop, Token
-from amble.live.protocol import Ask, Persist, Reply, Sight, Wake
 from amble.live.visits import RawVisits
 from linked_cores import NAMES, PATIENCE_S, SILENCE_S, Link
 

@@ -40,7 +40,7 @@ def run_batch(seeds: Iterable[int], faults: int) -> list[dict[str, Any]]:
 def source() -> str:
     """A digest of the code that is tested: what another version of it has passed says nothing about this one."""
     live, faults = Path(__file__).parent.parent, Path(__file__).parent
-    names = ("effects", "message", "protocol", "visits", "tracked_visits")
+    names = ("effects", "message", "protocol", "standpoint", "visits", "tracked_visits")
     tested = [*(live / f"{name}.py" for name in names), *sorted(faults.glob("*.py"))]
     digest = hashlib.sha256()
     for path in [*tested, *sorted((live.parent / "methods").glob("[bcg]*s.py"))]:

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
+from amble.live.effects import Ask, Persist, Reply, Report, Sight
 from amble.live.message import Accepted, Epoch, Token
-from amble.live.protocol import Ask, Persist, Reply, Report, Sight
 
 CLOSE = 1e-9
 LONG_S = 10.0  # a world that has been whole for so long has no excuse

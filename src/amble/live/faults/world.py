@@ -15,11 +15,12 @@ from functools import partial
 from typing import Any
 
 from amble.live import visits
+from amble.live.effects import Ask, Persist, Reply, Report, Settings, Wake
 from amble.live.faults.checkers import Checker
 from amble.live.faults.kinds import Faults, Trouble
 from amble.live.faults.tally import Mean, TrackedMean
 from amble.live.message import Answer, Question
-from amble.live.protocol import Ask, Core, Persist, Reply, Report, Settings, Wake
+from amble.live.protocol import Core
 from amble.live.tracked_visits import TrackedVisits
 
 LOOK_S = 1.0  # between two looks whether all has come right

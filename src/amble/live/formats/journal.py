@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from amble.errors import AmbleError
+from amble.live.effects import Persist, Report, Visit
 from amble.live.formats import journal_file
 from amble.live.formats.journal_file import sentences
 from amble.live.formats.packing import digest
 from amble.live.formats.rows import Rows
 from amble.live.formats.shape import Shape
-from amble.live.protocol import Persist, Report, Visit
 from amble.run import ending
 
 PUT = "INSERT INTO rows VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body"

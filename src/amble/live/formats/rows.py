@@ -19,10 +19,10 @@ from typing import Any
 
 from amble.arrays import Tree
 from amble.errors import AmbleError, need
+from amble.live.effects import Custody, Share, Sight
 from amble.live.formats.packing import DIGEST_DIGITS, Packing, Refusal, frame, unframe
 from amble.live.formats.shape import Shape
 from amble.live.message import Epoch
-from amble.live.protocol import Custody, Share, Sight
 
 need("msgspec", "live")
 import msgspec  # noqa: E402 - so that one who lacks it is told what to install

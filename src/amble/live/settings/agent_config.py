@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from amble.errors import AmbleError
 from amble.live import visits
+from amble.live.effects import Settings
 from amble.live.formats.shape import run_digest
-from amble.live.protocol import Settings
 from amble.live.settings import model as models
 from amble.live.settings import toml
 from amble.live.settings.model import Model
