@@ -26,7 +26,7 @@ class Checker:
         self.acknowledged: dict[tuple[str, int], Sight] = {}
         self.heard: dict[int, Token] = {}
         self.counted = Counter[str]()
-        self.lately: dict[int, set[Epoch]] = {}  # epochs in which each token was visited while all was steady
+        self.lately: dict[int, list[Epoch]] = {}  # epochs of each token's visits while all was steady, in their order
         self.steady_from_s: float | None = None
         self.stopped_s: float | None = None
 
@@ -76,7 +76,7 @@ class Checker:
             raise Broken(f"the hops of token {m} do not rise in {visit.epoch}")
         self.hops[key[:2]] = visit.hop
         if self.steady_from_s is not None:
-            self.lately.setdefault(m, set()).add(visit.epoch)
+            self.lately.setdefault(m, []).append(visit.epoch)
         share = effect.rows[f"share/{m}"]
         self.given.setdefault(key[:2], {})[node.name] = share.share
         if share.epoch != visit.epoch:
@@ -162,11 +162,11 @@ class Checker:
         if sights.count(newest) != 1:
             return f"token {m} went out at {newest} from {sights.count(newest)} agents"
         if self.steady_from_s is not None and not self.stopped_s:
-            walked = self.lately.get(m, set())
+            walked = self.lately.get(m, [])
             if not walked and world.now > self.steady_from_s:
                 return f"token {m} is lost: nobody has seen it for {world.now - self.steady_from_s:.0f} s"
-            if walked - {newest.epoch}:
-                return f"token {m} walks in {len(walked)} epochs at once, while nothing fails: {sorted(walked)}"
+            if walked != sorted(walked):
+                return f"token {m} walks in several epochs at once, while nothing fails: {sorted(set(walked))}"
         right = sum(_last(node.disk["holder"].agent) for node in living) / len(living)
         parcel = living[sights.index(newest)].disk[f"custody/{m}"].message.payload
         z = float(world.visits.estimate(parcel)[0])
