@@ -41,8 +41,8 @@ from typing import Any
 
 import numpy as np
 
-from amble.arrays import leaves
 from amble.live.effects import Ask, Custody, Effect, Errand, Persist, Reply, Report, Share, Sight, Visit, Wake
+from amble.live.formats.packing import flat
 from amble.live.message import (
     EPOCHS_MAX,
     HOPS_MAX,
@@ -62,11 +62,6 @@ from amble.live.standpoint import RETRY, SILENCE, Standpoint
 
 ENDED = "the run has ended: "
 NEVER = Epoch(-1, 0)  # of a share that was taken out again
-
-
-def is_finite(tree: Any) -> bool:
-    """Whether all numbers of a tree are."""
-    return bool(np.isfinite(np.concatenate(leaves(tree), axis=None)).all())
 
 
 @dataclass
@@ -237,7 +232,7 @@ class Core(Standpoint):
                 made = self.visits.leave(*known) if self.leaving else self.visits.visit(self.objective, *known)
         except (ArithmeticError, np.linalg.LinAlgError):
             return None
-        return made if is_finite(made) else None
+        return made if all(np.isfinite(flat(tree)).all() for tree in made) else None
 
     # --- custody ----------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,6 @@ def wrong(parcel: Any, hop: int) -> str:
     if hasattr(parcel.token, "board"):
         bounds["version"] = (parcel.token.board.version, 0, VERSIONS_MAX)
     for name, (values, least, most) in bounds.items():
-        if not ((values >= least) & (values <= most) & (np.rint(values) == values)).all():
+        if not all(least <= value <= most and value == int(value) for value in np.ravel(values).tolist()):
             return f"its {name} must be whole and from {least} to {most}"
     return ""

@@ -25,6 +25,7 @@ LENGTH = struct.Struct("<H")
 CHECKSUM = struct.Struct("<I")
 NUMBER = np.dtype("<f8")
 DIGEST_DIGITS = 16
+RECENT = 6  # trees whose numbers are kept
 
 
 class Refusal(AmbleError):
@@ -60,21 +61,17 @@ class Packing:
             start = stop
         return places
 
-    @cached_property
-    def _shapes(self) -> list[tuple[int, ...]]:
-        return [shape for _, _, shape in self._places]
-
     def pack(self, tree: Tree) -> Array:
         """Its numbers, one leaf after the other.
 
         A tree of another kind is an error here, before it is anybody else's.
         """
-        found = leaves(tree)
-        shapes = [np.shape(leaf) for leaf in found]
-        if shapes != self._shapes:
+        numbers = flat(tree)
+        if numbers.nbytes != self.size:
+            shapes = [np.shape(leaf) for leaf in leaves(tree)]
             wanted = ", ".join(f"{name.removeprefix('.')} {shape}" for name, shape in self.layout)
             raise AmbleError(f"a tree has shapes {shapes}, and those of this run are {wanted}.")
-        return _joined(found)
+        return numbers
 
     def unpack(self, data: memoryview, finite: bool) -> Tree:
         """The tree, in memory of its own that may be written to."""
@@ -83,7 +80,9 @@ class Packing:
         numbers = np.frombuffer(data, NUMBER).astype(np.float64)  # a copy, also where the types are the same
         if finite and not np.isfinite(numbers).all():
             raise Refusal("it holds a number that is not finite")
-        return _filled(self.template, iter([numbers[a:b].reshape(shape) for a, b, shape in self._places]))
+        tree = _filled(self.template, iter([numbers[a:b].reshape(shape) for a, b, shape in self._places]))
+        _remember(tree, numbers)
+        return tree
 
 
 def _filled(like: Tree, arrays: Iterator[Array]) -> Tree:
@@ -93,13 +92,31 @@ def _filled(like: Tree, arrays: Iterator[Array]) -> Tree:
     return kind(*[_filled(branch, arrays) if isinstance(branch, tuple) else next(arrays) for branch in like])
 
 
-def _joined(arrays: list[Array]) -> Array:
-    return np.concatenate(arrays, axis=None, dtype=NUMBER, casting="unsafe") if arrays else np.empty(0, NUMBER)
+_recent: tuple[tuple[Tree, Array], ...] = ()  # trees, and their numbers
+
+
+def flat(tree: Tree) -> Array:
+    """The numbers of a tree, one leaf after the other; not to be written to.
+
+    Those of the last few trees are kept: one and the same parcel is looked at, digested, journaled and sent.
+    """
+    for held, numbers in _recent:
+        if held is tree:
+            return numbers
+    found = leaves(tree)
+    numbers = np.concatenate(found, axis=None, dtype=NUMBER, casting="unsafe") if found else np.empty(0, NUMBER)
+    _remember(tree, numbers)
+    return numbers
+
+
+def _remember(tree: Tree, numbers: Array) -> None:
+    global _recent
+    _recent = (*_recent[1 - RECENT :], (tree, numbers))  # a new tuple: other threads may look at the old one
 
 
 def digest(tree: Tree) -> str:
     """A tree in 16 hex digits, for the record: equal only where every bit is."""
-    return hashlib.sha256(_joined(leaves(tree))).hexdigest()[:DIGEST_DIGITS]
+    return hashlib.sha256(flat(tree)).hexdigest()[:DIGEST_DIGITS]
 
 
 def frame(prefix: bytes, header: bytes, numbers: Array | bytes = b"") -> bytes:
