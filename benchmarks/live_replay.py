@@ -23,7 +23,10 @@ AGENTS, TOKENS = 8, 3
 
 
 def train(folder, data, hops, kills):
-    """Kill -9 of a random agent, again and again; every third stays away until its tokens are issued anew."""
+    """Kill -9 of a random agent, again and again; every third stays away until its tokens are issued anew.
+
+    None after the run's end: who comes back when all others have gone waits for them.
+    """
     settings = Experiment(data=data, agents=AGENTS, ridge=0.01, methods=[{"name": "Relay", "tokens": TOKENS}])
     plan = up.prepare(settings, {"hops": hops, "seconds": 600.0}, folder, again=False)
     chance, killed = random.Random(0), 0
@@ -32,7 +35,8 @@ def train(folder, data, hops, kills):
         while agents.running():
             time.sleep(0.5)
             name = chance.choice(plan.config.agents)
-            if kills and name in agents.running() and agents.status(name).get("visits"):
+            ended = any(agents.status(each).get("stopped") for each in plan.config.agents)
+            if kills and not ended and name in agents.running() and agents.status(name).get("visits"):
                 agents.kill(name)
                 killed += 1
                 time.sleep(plan.config.timing.patience_s + 1 if killed % 3 == 0 else 0.5)

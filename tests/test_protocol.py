@@ -23,6 +23,26 @@ def test_a_token_walks_its_way():
     np.testing.assert_allclose(z, np.mean(given), rtol=1e-15)
 
 
+def test_a_token_whose_first_agent_died_with_it_is_issued_from_the_beginning():
+    """ "... or the token as it began where it never had one." """
+    link = Link()
+    assert link.take() is not None  # it never arrives
+    del link.cores["a"]
+    link.down("b", "a")
+    link.down("c", "a")
+    link.wait(2 * SILENCE_S)
+    assert {ask.to for _, ask in link.asks if isinstance(ask.question, Seek)} == {"b", "c"}
+    while link.deliver(Seek):
+        pass
+    link.wait(PATIENCE_S)
+    assert {report.epoch.number for _, report in link.said("reissue")} == {1}
+    link.walk(8)
+    newest = max((link.disks[name]["custody/0"].message for name in "bc"), key=lambda message: message.hop)
+    given = [link.disks[name]["holder"].agent.given.v[0] for name in "bc"]
+    assert not newest.payload.recounting
+    np.testing.assert_allclose(link.visits.estimate(newest.payload), np.mean(given), rtol=1e-15)
+
+
 def test_a_token_is_in_the_journal_before_it_is_acknowledged():
     """ "An agent acknowledges only after one journal transaction holds the new agent state, the slot, the highest
     (epoch, hop) seen, and the outgoing token with its destination." """

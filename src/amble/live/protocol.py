@@ -15,7 +15,8 @@ an older token that meets an agent which has seen a newer one is absorbed there.
 
 **Loss.** If the agent that a token was handed to is down for `patience_s` and has not handed it on, the one that sent
 it, and it alone, issues its copy again in the next epoch. If a token has not been seen for very long by anybody near
-(`silence_s`), an agent asks its neighbours and, if none knows better, issues its last copy again.
+(`silence_s`), an agent asks its neighbours and, if none knows better, issues its last copy again, or the token as it
+began where it never had one.
 
 **Counting anew.** A new epoch begins with a recount (visits.py), so what the dead gave goes out of the model. A holder
 also begins one when a neighbour has been down for `patience_s`, the token has not met it for some laps (the link to it
@@ -71,6 +72,7 @@ class Core(Standpoint):
     rows: dict[str, Any] = field(default_factory=dict)  # what Persist was given, as the journal has it
     errands: dict[int, Errand] = field(default_factory=dict)
     seen_s: dict[int, float] = field(default_factory=dict)
+    sought_s: dict[int, float] = field(default_factory=dict)  # when a token that is not seen was last asked for
     asked: dict[int, tuple[str, Any]] = field(default_factory=dict)
     number: int = 0
     leave_by_s: float = math.inf
@@ -284,7 +286,7 @@ class Core(Standpoint):
             errand.asked = self._ask(custody.to, custody.message)
 
     def _issue_again(self, now: float, m: int, custody: Custody) -> None:
-        sight: Sight = self.rows[f"sight/{m}"]
+        sight: Sight = self.rows.get(f"sight/{m}", custody.given)
         epoch = Epoch(max(sight.epoch.number, custody.message.epoch.number) + 1, self.place)
         if epoch.number > EPOCHS_MAX:
             self._stop(f"token {m} is lost, and has been issued again {EPOCHS_MAX:,} times before")
@@ -306,19 +308,24 @@ class Core(Standpoint):
         """Long unseen: ask around, and when that brings nothing, issue the last copy again."""
         if not self.visits.exact or now - self.seen_s[m] < self.settings.silence_s:
             return
-        custody = self.rows.get(f"custody/{m}")
-        if custody is None:
+        if now < self._silent_s(m):
             return
-        wait_s = self.settings.silence_s * (1 + self._draw(m, self.place, SILENCE))
-        if now - self.seen_s[m] < wait_s:
-            return
-        if now - self.seen_s[m] < wait_s + self.settings.patience_s:
-            if not any(isinstance(question, Seek) and question.token == m for _, question in self.asked.values()):
-                for name in self.neighbours:
-                    if name not in self.down_s:
-                        self._ask(name, Seek(m, self.me))
-            return
-        self._issue_again(now, m, custody)
+        if self.sought_s.get(m, -math.inf) <= self.seen_s[m]:
+            self.sought_s[m] = now
+            for name in self.neighbours:
+                if name not in self.down_s:
+                    self._ask(name, Seek(m, self.me))
+        elif now >= self.sought_s[m] + self.settings.patience_s:
+            self._issue_again(now, m, self.rows.get(f"custody/{m}") or self._beginning(m))
+
+    def _silent_s(self, m: int) -> float:
+        """When a token that is not seen is asked for; not by all at once."""
+        return self.seen_s[m] + self.settings.silence_s * (1 + self._draw(m, self.place, SILENCE))
+
+    def _beginning(self, m: int) -> Custody:
+        """A token as everybody knows it began: its first agent may have died before anybody else had it."""
+        epoch = Epoch(0, m % len(self.settings.agents))
+        return Custody(Token(m, epoch, 0, self.me, self.visits.parcel(m)), "", "", Sight(epoch, 0))
 
     def _sought(self, now: float, question: Seek, answer: Answer | None) -> None:
         mine = self.rows.get(f"sight/{question.token}")
@@ -399,4 +406,6 @@ class Core(Standpoint):
             if errand.tell_s is not None:
                 times.append(errand.tell_s)
             times.append(self.seen_s[m] + self.settings.silence_s)
+            if now >= times[-1]:
+                times += [self._silent_s(m), self.sought_s.get(m, now) + self.settings.patience_s]
         return min((time_s for time_s in times if time_s > now), default=now + self.settings.silence_s)

@@ -129,7 +129,7 @@ class Trouble:
         gone = [node.name for node in self.world.nodes.values() if node.going]
         if len(gone) >= self.faults.deaths or name in gone:
             return False
-        return bool(self.world.connected(without=name) and self.world.known(without=name))
+        return bool(self.world.connected(without=name))
 
     def join(self, name: str) -> None:
         """One more agent, linked to this one and to others."""

@@ -347,11 +347,6 @@ class World:
                         edge.append(other)
         return len(reached) == len(names)
 
-    def known(self, without: str) -> bool:
-        """Whether others than this one have seen every token: one that never left its first agent ends with it."""
-        disks = [node.disk for name, node in self.nodes.items() if not node.going and name != without]
-        return all(any(f"sight/{m}" in disk for disk in disks) for m in range(self.settings.tokens))
-
     def heal(self) -> None:
         """Everything works from now on; only the dead stay dead, and a lost link lost."""
         self.say("all heals")

@@ -86,7 +86,7 @@ class Replay:
 
     def _lay_out(self) -> None:
         """Where parcels will come from: starts, visits, and issues again, each of the newest before it."""
-        names = self.record.agents[: self.record.founders]
+        names, begun = self.record.agents[: self.record.founders], dict[Issue, Any]()
         for agent in self.agents.values():
             for line in agent.lines:
                 self._place(Issue(agent.name, line.token, line.hop, Epoch(line.epoch, line.author)))
@@ -96,11 +96,22 @@ class Replay:
                 before = [each for each in self.places.get(issue[:3], []) if each.epoch < issue.epoch]
                 if before:
                     self.again[max(before, key=lambda each: each.epoch)] = (issue, event)
+                elif event.hop == 0:  # from the beginning, by one who never had it
+                    begun[issue] = self._counted_anew(self.visits.parcel(event.token), event)
                 self._place(issue)
         for m in range(self.record.tokens):
             start = Issue(names[m % len(names)], m, 0, Epoch(0, m % len(names)))
             self._place(start)
-            self.parcels[start] = self.visits.parcel(m)
+            begun[start] = self.visits.parcel(m)
+        for issue, parcel in begun.items():
+            self._left_hands(issue, parcel)
+
+    def _left_hands(self, issue: Issue, parcel: Any) -> None:
+        """It is known from now on, and so is what it was issued again as."""
+        self.parcels[issue] = parcel
+        while issue in self.again:
+            issue, event = self.again[issue]
+            self.parcels[issue] = parcel = self._counted_anew(parcel, event)
 
     def _place(self, issue: Issue) -> None:
         self.places.setdefault(issue[:3], []).append(issue)
@@ -162,11 +173,7 @@ class Replay:
             self.kept[agent.name, line.number] = agent.holder.z
         agent.done += 1
         self._compare(agent, line, "after", digest(parcel))
-        issue = Issue(agent.name, line.token, line.hop, epoch)
-        self.parcels[issue] = parcel
-        while issue in self.again:
-            issue, event = self.again[issue]
-            self.parcels[issue] = parcel = self._counted_anew(parcel, event)
+        self._left_hands(Issue(agent.name, line.token, line.hop, epoch), parcel)
         if len(self.places[source[:3]]) == 1 and source not in self.again:
             del self.parcels[source]  # nobody else can ask for it: memory stays bounded
 
