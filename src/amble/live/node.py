@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ class Node:
                     self._write_status()
                     if not self.missed and now - self.begun_s > MISSED_S:
                         self._say_who_is_missing()
-                    if (self.folder / LEAVE).is_file() and self.core.leave_by_s == math.inf:
+                    if self.visits.exact and self.core.leave_by_s == math.inf and (self.folder / LEAVE).is_file():
                         self._carry_out(self.core.leave(now, self._leave_within_s()), transport)
         finally:
             transport.close()
@@ -204,21 +205,23 @@ class Node:
             elif isinstance(effect, Report) and effect.kind in TOLD:
                 log.log(TOLD[effect.kind], "%s token=%d epoch=%s hop=%d %s", effect.kind, effect.token,
                         effect.epoch and ":".join(map(str, effect.epoch)), effect.hop, effect.words)  # fmt: skip
-                self.journal.event(effect, time.time())
+                self._kept(partial(self.journal.event, effect, time.time()))
 
     def _answer(self, ask: Ask) -> Callable[[bytes | None], None]:
         return lambda data: self.answered(ask, data)
 
     def _persist(self, effect: Persist) -> None:
-        """Nothing is said to anybody before this is kept: a full disk is waited for."""
         if effect.visit is not None:  # the pause blocks this thread, as a visit that takes long to compute does
             self.ending.wait(max(0.0, self.visit_s + self.config.timing.pause_s - time.monotonic()))
         compute_s = time.monotonic() - self.visit_s
+        self._kept(partial(self.journal.persist, effect, time.time(), self.waited_s, compute_s))
+        self.visit_s, self.waited_s = time.monotonic(), 0.0
+
+    def _kept(self, write: Callable[[], None]) -> None:
+        """Nothing is said to anybody before this is kept: a full disk is waited for."""
         while True:
             try:
-                self.journal.persist(effect, time.time(), self.waited_s, compute_s)
-                self.visit_s, self.waited_s = time.monotonic(), 0.0
-                return
+                return write()
             except AmbleError as error:
                 log.error("%s Until then it waits, and nothing is lost.", error)
                 if self.ending.wait(FULL_S):
