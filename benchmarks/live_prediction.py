@@ -61,6 +61,8 @@ def live(given, tokens, hops, seed, title):
             for name in names[tokens:]:
                 agents.start(name)
             while not all(map(agents.status, names[tokens:])):
+                if agents.failed():
+                    raise SystemExit(f"agents failed: {agents.failed()}")
                 time.sleep(0.1)
             for name in names[:tokens]:
                 agents.start(name)

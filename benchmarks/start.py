@@ -1,6 +1,6 @@
 """How soon many agents on one machine are up, and what they take of its memory.
 
-    python benchmarks/start.py                # 50 agents, and one alone
+    python benchmarks/start.py                # 50 agents, and two
     python benchmarks/start.py --agents 20
 
 Memory is read from /proc: what a process has to itself and its share of what it has in common with others (PSS; the sum
@@ -18,7 +18,7 @@ from pathlib import Path
 import amble
 from amble.live.cluster import Cluster, configure, rows_of
 
-HEAVY = ("jaxlib", "matplotlib", "sklearn", "torch", "plotly")
+HEAVY = ("jaxlib", "matplotlib", "sklearn", "torch")
 DEGREE = 4
 
 

@@ -146,7 +146,7 @@ def test_status_says_how_agents_are(done):
     status["tokens"] = {"0": {"epoch": [1, 1], "hop": 7, "here": True, "waits": "for c"}}
     words = glance.sentences(status, now_s=140.0)
     assert words[0].startswith("stopped writing 40 s ago: it is frozen or dead")
-    assert "down: c" in words
+    assert "down or gone: c" in words
     assert "token 0: here, waits for c; epoch 1, hop 7" in words
 
 

@@ -32,4 +32,5 @@ def need(module: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
-        raise AmbleError(f"this needs amble[{extra}], which is not installed: pip install 'amble[{extra}]'") from error
+        install = f"pip install 'amble[{extra}]', or pip install '.[{extra}]' in a clone"
+        raise AmbleError(f"this needs amble[{extra}], which is not installed: {install}") from error

@@ -14,7 +14,7 @@ def join(
     name: Annotated[str, typer.Argument(help="The newcomer's name.")],
     host: Annotated[str, typer.Option(help="Where others reach it.")],
     port: Annotated[int, typer.Option(help="The port it listens on.")],
-    near: Annotated[list[str], typer.Option(help="A neighbour; give two or more that are neighbours themselves.")],
+    near: Annotated[list[str], typer.Option(help="A neighbour of its, an agent of the run; give one or more.")],
     data: Annotated[str | None, typer.Option(help="Its data file's name, in its folder.")] = None,
     days: Annotated[int, typer.Option(help="How many days its certificate is valid.")] = 365,
 ) -> None:
@@ -35,14 +35,14 @@ def join(
     from amble.live.settings.agent_config import Peer
 
     made = joining.invite(bundle.absolute(), Peer(name, host, port), tuple(near), data, days)
-    on_the_way = sum(bool(before) for before in made.after)
+    off = [m for m, before in enumerate(made.after) if not before]
     screen = console()
     words = f"written to {bundle / name}: {name} at place {made.place}, beside {', '.join(near)}"
     screen.print(words, highlight=False, soft_wrap=True)
-    if on_the_way < len(made.after):
-        few = f"{len(made.after) - on_the_way} of {len(made.after)} tokens pass it now and then only"
-        note = f"{few}: no two of its neighbours follow each other on their way."
-        screen.print(f"[yellow]note:[/] {note}", highlight=False, soft_wrap=True)
+    if off and (ways := joining.pairs(bundle.absolute(), off[0])):
+        note = f"its data are in all the same, but {len(off)} of {len(made.after)} tokens come by less often"
+        better = f"beside two that follow each other on their way they would not: {', '.join(ways[:4])}"
+        screen.print(f"[yellow]note:[/] {note}; {better}.", highlight=False, soft_wrap=True)
     screen.print(f"Copy it to its machine, and there: amble agent {name}", highlight=False, soft_wrap=True)
 
 

@@ -47,7 +47,8 @@ def init(
     (bundle.renew if renew else bundle.make)(config, folder, days)
     for words in config.notes():
         screen.print(f"[yellow]note:[/] {words}", soft_wrap=True)
-    names = ", ".join(config.agents[:10]) + (", ..." if len(config.agents) > 10 else "")
+    everybody = [*config.agents, *bundle.guests(folder)]
+    names = ", ".join(everybody[:10]) + (", ..." if len(everybody) > 10 else "")
     made = "new certificates and keys were" if renew else "an authority and a folder for each agent were"
     screen.print(f"{made} written to {out}/: {names}", soft_wrap=True, highlight=False)
     screen.print(f"Copy each folder to its machine; {out}/authority stays here.", soft_wrap=True, highlight=False)
@@ -69,9 +70,12 @@ def agent(
 
     `amble agent north --data /srv/rows.csv`
     """
-    from amble.live.threads import one_thread
+    import os
+    import sys
 
-    one_thread()
-    from amble.live.agent import run_agent
+    words = [str(folder), *(["--data", str(data)] if data else []), *(["--leash"] if leash else [])]
+    if os.name == "posix":  # the agent in place of this process: it needs nothing of the command line's libraries
+        os.execv(sys.executable, [sys.executable, "-m", "amble.live", *words])
+    from amble.live.__main__ import main
 
-    run_agent(folder, data, leash)
+    main(words)

@@ -52,18 +52,20 @@ def collect(
 
     `amble collect north south west -o run`
     """
+    from amble.errors import AmbleError
     from amble.experiment import make_folder
     from amble.live.records import collect as gather
     from amble.live.records import measured, record
 
     gathered = gather.collect(gather.agent_folders(folders))
+    if not gathered.hops:
+        raise AmbleError("no visit is recorded in these folders; give those that the agents ran in.")
     make_folder(out)
     record.save(gathered, out / record.FILE)
     missing = [name for name in gathered.agents if name and name not in gathered.visits]
     others = ", ".join(f"{count} {kind}" for kind, count in sorted(gathered.counts().items()))
-    words = (
-        f"{gathered.hops:,} visits by {len(gathered.visits)} of {len(gathered.agents)} agents ({others or 'no events'})"
-    )
+    known = sum(map(bool, gathered.agents))
+    words = f"{gathered.hops:,} visits by {len(gathered.visits)} of {known} agents ({others or 'no events'})"
     screen = console()
     screen.print(f"written to {out / record.FILE}: {words}", highlight=False, soft_wrap=True)
     visit_ms, hop_ms = 1e3 * measured.compute_s(gathered).mean(), 1e3 * measured.hops_of(gathered).mean_s

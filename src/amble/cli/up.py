@@ -105,9 +105,12 @@ def _tell(plan: Any, cluster: Any, model: Any, lost: Any) -> None:
     from rich.table import Table
 
     from amble.live import up as live
+    from amble.live.records import collect
 
-    names, screen = plan.config.agents, console()
-    models = {name: w for name in names if (w := cluster.model(name)) is not None}
+    folders, screen = collect.agent_folders([plan.folder]), console()
+    names, gone = tuple(folders), {*lost, *(name for name in folders if cluster.status(name).get("left"))}
+    joined = live.objectives_of({name: folders[name] for name in names if name not in {*plan.config.agents, *gone}})
+    models = {name: w for name in names if name not in gone and (w := cluster.model(name)) is not None}
     table = Table("agent", "visits", "farthest from another's model")
     for name in names:
         mine = models.get(name, np.full(plan.problem.dimension, np.nan))
@@ -116,7 +119,8 @@ def _tell(plan: Any, cluster: Any, model: Any, lost: Any) -> None:
     screen.print(table)
     reasons = [words for name in names if (words := cluster.status(name).get("stopped"))]
     screen.print(f"ended: {reasons[0] if reasons else 'early'}", highlight=False, soft_wrap=True)
-    best, whose = plan.optimum(lost), f" of all rows but those of {', '.join(lost)}" if lost else ""
+    best = plan.optimum(gone, tuple(joined.values()))
+    whose = f" of all rows but those of {', '.join(sorted(gone))}" if gone else ""
     if plan.problem.heldout is not None:
         whole = "" if best is None else f"; of the centralised optimum{whose}: {plan.problem.metric(best):.4f}"
         words = f"test {live.metric_name(plan.problem)} {plan.problem.metric(model.w):.4f}{whole}"
@@ -128,8 +132,9 @@ def _tell(plan: Any, cluster: Any, model: Any, lost: Any) -> None:
 
 def _check(plan: Any, halt: Any) -> bool:
     from amble.live import up as live
+    from amble.live.records import collect
 
-    outcome = live.again({name: plan.folder / name for name in plan.config.agents}, halt, plan)
+    outcome = live.again(collect.agent_folders([plan.folder]), halt, plan)
     verdict = "[green]replayed:[/]" if outcome.whole else "[red]not replayed in full:[/]"
     console().print(f"{verdict} {outcome}", highlight=False, soft_wrap=True)
     return outcome.whole

@@ -1,21 +1,32 @@
-"""One agent as `amble agent` runs it, without the command line's libraries: for many agents on one machine.
+"""One agent, without the command line's libraries: what `amble agent` becomes, and what many on one machine are.
 
-python -m amble.live FOLDER
+python -m amble.live FOLDER [--data FILE] [--leash]
 """
 
+import argparse
+import os
 import sys
 from pathlib import Path
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> None:
     from amble.live.threads import one_thread
 
     one_thread()
     from amble.errors import AmbleError
     from amble.live.agent import run_agent
 
+    parser = argparse.ArgumentParser(prog="amble agent")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--leash", action="store_true", help="end when standard input does")
+    parser.add_argument("--again", action="store_true", help=argparse.SUPPRESS)
+    words = sys.argv[1:] if words is None else words
+    given = parser.parse_args(words)
     try:
-        run_agent(Path(sys.argv[1]), leash=True)
+        if run_agent(given.folder, given.data, given.leash, given.again):
+            again = [] if given.again else ["--again"]
+            os.execv(sys.executable, [sys.executable, "-m", "amble.live", *words, *again])
     except AmbleError as error:
         sys.stderr.write(f"amble: {error}\n")
         sys.exit(2)

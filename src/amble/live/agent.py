@@ -23,8 +23,13 @@ GRACE_S = 10.0  # for an agent on a leash to end by itself
 log = logging.getLogger("amble.live")
 
 
-def run_agent(folder: Path, data: Path | None = None, leash: bool = False) -> None:
-    """Everything that can be wrong is found before the agent joins the run."""
+def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again: bool = False) -> bool:
+    """Everything that can be wrong is found before the agent joins the run.
+
+    Whether it is to begin anew from its journal, as after a crash, because its links must: in a new process, for a
+    session of Zenoh's that is closed while a neighbour dials may keep that link, and the neighbour believes in it.
+    `again`: it does so now.
+    """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     config = AgentConfig.read(folder)
     for words in identity.check(folder, config.name, datetime.now(UTC)):
@@ -33,17 +38,19 @@ def run_agent(folder: Path, data: Path | None = None, leash: bool = False) -> No
     objective = config.objective(X, y)
     engine_log.listen()  # so that whoever is refused at the handshake is in our log, too
     ending = End(leash)
-    while True:
-        node = Node(config, folder, objective, ending.asked)
-        ending.node = node
-        reason = _run(node, _place(config, folder, node.shape.bytes_max), folder)
-        if not node.guest:
-            break
-        config = AgentConfig.read(folder)  # with a guest more: all begins anew from the journal, as after a crash
+    node = ending.node = Node(config, folder, objective, ending.asked)
+    reason = _run(node, _place(config, folder, node.shape.bytes_max), folder, again)
+    if node.anew and not (reason or ending.asked.is_set()):
+        engine_log.end()
+        return True
     if node.core.left:
         log.info("%s has left the run: %s", config.name, reason)
     else:
         log.info("%s", f"the run has ended: {reason}" if reason else "ended early; start again to go on")
+    if reason and not node.made:
+        log.warning("the others went on and ended without this agent: take the model of one of them, for this one's is "
+                    "as old as its last visit")  # fmt: skip
+    return False
 
 
 def _place(config: AgentConfig, folder: Path, bytes_max: int) -> Place:
@@ -61,14 +68,14 @@ def _place(config: AgentConfig, folder: Path, bytes_max: int) -> Place:
     )
 
 
-def _run(node: Node, place: Place, folder: Path) -> str:
+def _run(node: Node, place: Place, folder: Path, again: bool) -> str:
     """From the first link to the last; a newcomer shows its invitation meanwhile, until everybody has let it in."""
     try:
         if node.core.left:
             raise AmbleError(
                 f"{place.name} has left this run ({node.core.left}); amble join makes a folder for a new one."
             )
-        transport = Transport.open(place, node.hear, node.peer, node.knocked)
+        transport = _open(node, place, again)
     except AmbleError:
         node.journal.close()
         raise
@@ -81,6 +88,17 @@ def _run(node: Node, place: Place, folder: Path) -> str:
         return node.run(transport)
     finally:
         ended.set()
+
+
+def _open(node: Node, place: Place, again: bool) -> Transport:
+    """The first time, whatever is wrong ends the agent at once; later, its port may be taken for a moment."""
+    while True:
+        try:
+            return Transport.open(place, node.hear, node.peer, node.knocked, node.begin_anew)
+        except AmbleError as error:
+            if not again or node.ending.wait(1.0):
+                raise
+            log.warning("%s It tries again.", error)
 
 
 class End:

@@ -117,7 +117,7 @@ class Cluster:
         self.killed.discard(name)
         with (self.folder / name / "log.txt").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "amble.live", str(self.folder / name)],
+                [sys.executable, "-m", "amble.live", str(self.folder / name), "--leash"],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -57,7 +57,7 @@ def size(count: float) -> str:
 def sentences(status: Status, now_s: float | None = None) -> list[str]:
     """One agent's status in words."""
     if not status:
-        return ["has not said anything yet: it was never started, or not got so far; see its log"]
+        return ["has not said anything yet: it was never started in this folder, or not got so far"]
     age_s = (time.time() if now_s is None else now_s) - status["time_s"]
     told = f"{age_s:.0f} s ago" if age_s >= 1 else "now"
     if status.get("left"):
@@ -71,9 +71,12 @@ def sentences(status: Status, now_s: float | None = None) -> list[str]:
     else:
         words = [f"{'leaves' if status.get('leaving') else 'runs'} (said {told})"]
     words.append(f"{status['visits']:,} visits, {size(status['bytes'])} heard")
+    if status["stopped"] or status.get("left"):
+        return words
     words += [f"up: {', '.join(status['up']) or 'nobody'}"]
     if status["down"]:
-        words.append(f"down: {', '.join(status['down'])}")
+        ended = "" if status["up"] else " (if they have ended, start one of them again: it says so to this one)"
+        words.append(f"down or gone: {', '.join(status['down'])}{ended}")
     for m, said in status["tokens"].items():
         where = f"here, waits {said['waits']}" if said["here"] else "went on"
         words.append(f"token {m}: {where}; epoch {said['epoch'][0]}, hop {said['hop']:,}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from amble.errors import AmbleError, is_number
 from amble.live import glance
 from amble.live.node import LEAVE
+from amble.live.protocol import ALL_OUT
 from amble.live.records.collect import read_status
 from amble.live.settings.agent_config import AgentConfig
 from amble.run import write_whole
@@ -27,7 +28,7 @@ def ask(folder: Path, within_s: float) -> None:
     if status.get("stopped"):
         raise AmbleError(f"the run has ended ({status['stopped']}), and there is nothing to leave.")
     if not status or status["ended"] or time.time() - status["time_s"] > glance.FROZEN_S:
-        raise AmbleError(f"{config.name} does not run in {folder}; start it with amble agent, then let it leave.")
+        raise AmbleError(f"{config.name} in {folder} {glance.sentences(status)[0]}; let it leave while it runs.")
     try:
         write_whole({folder / LEAVE: f"{within_s:g}\n".encode()})
     except OSError as error:
@@ -41,7 +42,7 @@ def follow(folder: Path, within_s: float, say: Callable[[str], None]) -> tuple[s
         status = read_status(folder)
         name = status.get("name", folder.name)
         if status.get("left"):
-            return f"{name} has left: {status['left']}", "all that it gave" in status["left"]
+            return f"{name} has left: {status['left']}", status["left"] == ALL_OUT
         if status.get("stopped"):
             return f"the run has ended before {name} had left: {status['stopped']}", False
         waits = [f"token {m} waits {said['waits']}" for m, said in status.get("tokens", {}).items() if said["waits"]]

@@ -22,11 +22,13 @@ from amble.errors import AmbleError
 from amble.live.effects import Ask, Effect, Persist, Reply, Report, Wake
 from amble.live.formats import wire
 from amble.live.formats.journal import Journal
+from amble.live.formats.packing import digest
 from amble.live.formats.shape import Shape
 from amble.live.message import Accepted, Answer, Question, Refused, Stop
 from amble.live.network.transport import Transport
 from amble.live.protocol import Core
 from amble.live.records import trained
+from amble.live.records.collect import read_status
 from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
 from amble.run import write_whole
@@ -52,6 +54,9 @@ class Node:
         self.visits = config.visits()
         self.shape = Shape(config.digest, config.agents, config.method.tokens, self.visits.parcel(0), config.room)
         self.journal = Journal.open(folder / "journal.db", self.shape, self.visits, objective, config.name)
+        if self.journal.has_other_data(digest(objective)):
+            log.warning("the data of %s are not those of its earlier visits; it goes on with these, and a replay of "
+                        "the earlier visits will differ", config.name)  # fmt: skip
         near = tuple(peer.name for peer in config.neighbours)
         self.core = Core(
             config.name, near, config.protocol_settings(), self.visits, objective, rows=self.journal.load()
@@ -61,14 +66,17 @@ class Node:
         self.replies: dict[int, Callable[[bytes], None]] = {}
         self.accepted = wire.encode(self.shape, Accepted())  # most answers are this one
         self.heard = 0
-        self.bytes = 0
+        self.bytes = int(read_status(folder).get("bytes", 0))  # heard, before a restart, too
         self.begun_s = time.monotonic()
+        self.joined_s = self._joined_s()
+        self.made = 0  # visits by this process
         self.wake_s = self.status_s = self.begun_s
         self.visit_s = self.begun_s  # since when the agent is busy with what it does now
         self.waited_s = 0.0  # for that: the token that is visited
         self.told: set[str] = set()
         self.missed = False  # whether it was said who is not there
-        self.guest = ""  # let in just now: the links are to be made anew with it
+        self.refused: set[str] = set()  # whom, at the door
+        self.anew = False  # whether the links must be
         self.stopped_s: float | None = None
 
     # --- from Zenoh's threads ---------------------------------------------------------------------------------------
@@ -103,6 +111,10 @@ class Node:
             return
         self.inputs.put(lambda now: self.core.answered(now, ask.number, answer))
 
+    def begin_anew(self) -> None:
+        self.anew = True
+        self.inputs.put(self.core.tick)
+
     def knocked(self, shown: bytes, answer: Callable[[str], None]) -> None:
         self.inputs.put(lambda _: self._let_in(shown, answer))
 
@@ -121,13 +133,17 @@ class Node:
 
     def _let_in(self, shown: bytes, answer: Callable[[str], None]) -> list[Effect]:
         try:
-            self.guest = joining.admit(self.config, self.folder, shown)
+            guest = joining.admit(self.config, self.folder, shown)
+            AgentConfig.read(self.folder)  # which must be right when all begins anew
         except (AmbleError, OSError) as error:
-            log.warning("somebody at the door is not let in: %s", error)
+            if str(error) not in self.refused:
+                self.refused = {*list(self.refused)[-20:], str(error)}  # each once, for it may knock for ever
+                log.warning("somebody at the door is not let in: %s", error)
             answer(str(error))
             return []
-        if self.guest:
-            log.info("%s is invited, and is a neighbour from now on; the links are made anew", self.guest)
+        if guest:
+            log.info("%s is invited, and is a neighbour from now on; the links are made anew", guest)
+        self.anew = self.anew or bool(guest)
         answer("")
         return []
 
@@ -142,7 +158,7 @@ class Node:
                 while self.thanks:
                     self._carry_out(self.thanks.popleft()(now), transport)
                 self._carry_out(act(now), transport)
-                if self.config.stop.seconds and now - self.begun_s > self.config.stop.seconds:
+                if self.config.stop.seconds and now - self.joined_s > self.config.stop.seconds:
                     self._carry_out(self.core.halt(now, f"{self.config.stop.seconds:g} s are over"), transport)
                 if now >= self.status_s:
                     self.status_s = now + STATUS_S
@@ -150,20 +166,26 @@ class Node:
                     if not self.missed and now - self.begun_s > MISSED_S:
                         self._say_who_is_missing()
                     if self.visits.exact and self.core.leave_by_s == math.inf and (self.folder / LEAVE).is_file():
-                        self._carry_out(self.core.leave(now, self._leave_within_s()), transport)
+                        self._carry_out(self.core.leave(time.monotonic(), self._leave_within_s()), transport)
         finally:
             transport.close()
             if "holder" in self.core.rows:
-                self._write_status(ended=not self.guest)
+                self._write_status(ended=not self.anew)
             self.journal.close()
         return self.core.stopped or self.core.left
+
+    def _joined_s(self) -> float:
+        """Since when the run is under way here, which is when a token first came from another agent; restarts count
+        in, and an agent that is alone waits."""
+        first_s = self.journal.begun_s(self.config.name)
+        return math.inf if first_s is None else time.monotonic() - max(0.0, time.time() - first_s)
 
     def _say_who_is_missing(self) -> None:
         self.missed = True
         for peer in self.config.neighbours:
             if peer.name in self.core.down_s:
-                log.warning("%s, at %s port %d, is not there: it is waited for; is it started, and can it be reached?",
-                            *peer)  # fmt: skip
+                log.warning("%s, at %s port %d, is not there: it is waited for; is it started, can it be reached, has "
+                            "the run ended?", *peer)  # fmt: skip
 
     def _leave_within_s(self) -> float:
         """As amble leave has written it."""
@@ -181,7 +203,7 @@ class Node:
             return self.core.tick
 
     def _finished(self) -> bool:
-        if self.ending.is_set() or self.guest or self.core.left:
+        if self.ending.is_set() or self.anew or self.core.left:
             return True
         if not self.core.stopped:
             return False
@@ -203,8 +225,9 @@ class Node:
             elif isinstance(effect, Wake):
                 self.wake_s = effect.at_s
             elif isinstance(effect, Report) and effect.kind in TOLD:
-                log.log(TOLD[effect.kind], "%s token=%d epoch=%s hop=%d %s", effect.kind, effect.token,
-                        effect.epoch and ":".join(map(str, effect.epoch)), effect.hop, effect.words)  # fmt: skip
+                which = f" token={effect.token}" if effect.token >= 0 else ""
+                which += f" epoch={effect.epoch.number} hop={effect.hop}" if effect.epoch else ""
+                log.log(TOLD[effect.kind], "%s%s%s", effect.kind, which, f": {effect.words}" if effect.words else "")
                 self._kept(partial(self.journal.event, effect, time.time()))
 
     def _answer(self, ask: Ask) -> Callable[[bytes | None], None]:
@@ -212,6 +235,9 @@ class Node:
 
     def _persist(self, effect: Persist) -> None:
         if effect.visit is not None:  # the pause blocks this thread, as a visit that takes long to compute does
+            self.made += 1
+            if self.joined_s == math.inf and effect.visit.giver != self.config.name:
+                self.joined_s = time.monotonic()
             self.ending.wait(max(0.0, self.visit_s + self.config.timing.pause_s - time.monotonic()))
         compute_s = time.monotonic() - self.visit_s
         self._kept(partial(self.journal.persist, effect, time.time(), self.waited_s, compute_s))

@@ -15,10 +15,11 @@ an older token that meets an agent which has seen a newer one is absorbed there.
 
 **Loss.** If the agent that a token was handed to is down for `patience_s` and has not handed it on, the one that sent
 it, and it alone, issues its copy again in the next epoch. If a token has not been seen for very long by anybody near
-(`silence_s`), an agent asks its neighbours and, if none knows better, issues its last copy again, or the token as it
-began where it never had one.
+(`silence_s`), an agent asks its neighbours and, if none knows better, issues its last copy again; or the token as it
+began, where neither it nor a neighbour that answers ever had one.
 
-**Counting anew.** A new epoch begins with a recount (visits.py), so what the dead gave goes out of the model. A holder
+**Counting anew.** A new epoch begins with a recount (visits.py), so what the dead gave goes out of the model. An agent
+whose journal knows less of its visits than the token does begins one, lest what it gave before counts twice. A holder
 also begins one when a neighbour has been down for `patience_s`, the token has not met it for some laps (the link to it
 may be down, and it be well) and it is not yet `buried` in this token. Methods that cannot be counted anew wait for the
 dead instead, and say so.
@@ -63,6 +64,7 @@ from amble.live.standpoint import RETRY, SILENCE, Standpoint
 
 ENDED = "the run has ended: "
 NEVER = Epoch(-1, 0)  # of a share that was taken out again
+ALL_OUT = "all that it gave is out of the model"
 
 
 @dataclass
@@ -73,6 +75,7 @@ class Core(Standpoint):
     errands: dict[int, Errand] = field(default_factory=dict)
     seen_s: dict[int, float] = field(default_factory=dict)
     sought_s: dict[int, float] = field(default_factory=dict)  # when a token that is not seen was last asked for
+    unknown: set[int] = field(default_factory=set)  # tokens that a neighbour who was asked has not seen either
     asked: dict[int, tuple[str, Any]] = field(default_factory=dict)
     number: int = 0
     leave_by_s: float = math.inf
@@ -187,8 +190,9 @@ class Core(Standpoint):
 
     def _visit(self, now: float, message: Token, question_number: int | None) -> None:
         m, epoch, parcel = message.token, message.epoch, message.payload
-        gone = self._gone(now, m, parcel)
-        if self.visits.exact and gone.any() and epoch.number < EPOCHS_MAX:
+        gone, sight = self._gone(now, m, parcel), self.rows.get(f"sight/{m}")
+        forgot = parcel.met[self.place] > (sight.hop if sight else 0)  # it came back without its journal, or an old one
+        if self.visits.exact and (forgot or gone.any()) and epoch.number < EPOCHS_MAX:
             epoch = Epoch(epoch.number + 1, self.place)
             parcel = self.visits.recount(parcel, epoch, gone)
             self.saying.append(Report("recount", m, epoch, message.hop, ", ".join(self._names(gone))))
@@ -312,11 +316,16 @@ class Core(Standpoint):
             return
         if self.sought_s.get(m, -math.inf) <= self.seen_s[m]:
             self.sought_s[m] = now
+            self.unknown.discard(m)
             for name in self.neighbours:
                 if name not in self.down_s:
                     self._ask(name, Seek(m, self.me))
         elif now >= self.sought_s[m] + self.settings.patience_s:
-            self._issue_again(now, m, self.rows.get(f"custody/{m}") or self._beginning(m))
+            custody = self.rows.get(f"custody/{m}")
+            if custody is None and (m not in self.unknown or self.place >= len(self.settings.agents)):
+                self.seen_s[m] = now  # alone, or come later: it may well be about, so it is asked for again
+            else:
+                self._issue_again(now, m, custody or self._beginning(m))
 
     def _silent_s(self, m: int) -> float:
         """When a token that is not seen is asked for; not by all at once."""
@@ -331,6 +340,8 @@ class Core(Standpoint):
         mine = self.rows.get(f"sight/{question.token}")
         if isinstance(answer, Found) and (mine is None or (answer.epoch, answer.hop) > mine):
             self.seen_s[question.token] = now  # it is about
+        elif isinstance(answer, Refused):
+            self.unknown.add(question.token)
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
@@ -361,11 +372,11 @@ class Core(Standpoint):
             self.part_s = now + self.settings.retry_s
             for name in sorted(sending):
                 self._ask(name, Leaving(self.me))
-        if not inside and not held and not sending:
-            words = "all that it gave is out of the model"
+        if not inside and (now >= self.leave_by_s or not (held or sending)):
+            words = ALL_OUT
         elif now >= self.leave_by_s:
-            tokens_left = ", ".join(map(str, sorted({*inside, *held})))
-            words = f"its time was over: tokens {tokens_left} are counted anew without it, as without the dead"
+            left = ", ".join(map(str, inside))
+            words = f"its time was over: tokens {left} are counted anew without it, as without the dead"
         else:
             return
         self._persist({"left": words})

@@ -17,7 +17,7 @@ from amble.experiment import NETWORKS, Experiment
 from amble.live import cluster, glance, visits
 from amble.live.cluster import Cluster
 from amble.live.records import collect, export, record, replay, trained
-from amble.live.settings.agent_config import FILE
+from amble.live.settings.agent_config import FILE, AgentConfig
 from amble.live.settings.config import TAKEN, Config
 from amble.live.settings.parts import make_method
 from amble.live.view import View
@@ -43,14 +43,15 @@ class Plan:
     rows: list[tuple[Any, Any]]
     target: str | None  # the name of the column that is predicted
 
-    def optimum(self, without: Collection[str] = ()) -> Any:
-        """The centralised optimum's numbers, or None where there is none or it takes too long to find."""
+    def optimum(self, without: Collection[str] = (), guests: Collection[Any] = ()) -> Any:
+        """The centralised optimum's numbers, or None where there is none or it takes too long to find; `guests` are
+        objectives of agents that joined later."""
         problem = self.problem
         if problem.dimension > OPTIMUM_MAX and problem.task != "regression":
             return None
-        if without:
+        if without or guests:
             left = [problem.objective(i) for i, name in enumerate(self.config.agents) if name not in without]
-            problem = Problem.from_objectives(left, problem.dimension)
+            problem = Problem.from_objectives([*left, *guests], problem.dimension)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             w = problem.known_optimum().w
@@ -156,8 +157,9 @@ def _state(running: bool, failed: bool, status: glance.Status) -> str:
 
 def finish(plan: Plan, agents: Cluster) -> trained.Trained | None:
     """The newest model and the record are kept; None where no agent has got so far."""
-    names = plan.config.agents
-    record.save(collect.collect({name: plan.folder / name for name in names}), plan.folder / record.FILE)
+    folders = collect.agent_folders([plan.folder])  # with those that joined
+    names = [name for name in folders if not agents.status(name).get("left")]
+    record.save(collect.collect(folders), plan.folder / record.FILE)
     best = glance.newest({name: agents.status(name) for name in names})
     w = None if best is None else agents.model(best)
     if w is None:
@@ -171,17 +173,23 @@ def again(
     folders: dict[str, Path], halt: Callable[[], bool] = lambda: False, plan: Plan | None = None
 ) -> replay.Outcome:
     """Every visit made again from the data in the agents' folders; with a plan, its curves are kept for a report."""
-    configs = collect.read_configs(folders)
-    held = {name: config for name, config in configs.items() if config.data and (folders[name] / config.data).is_file()}
-    objectives = {name: config.objective(*config.read_data(folders[name])) for name, config in held.items()}
+    configs, objectives = collect.read_configs(folders), objectives_of(folders)
     gathered, rules = collect.collect(folders), next(iter(configs.values())).visits()
     replayed = replay.Replay(gathered, rules, objectives, export.recorded(gathered) if plan else ())
     outcome = replayed.run(halt)
-    if plan is not None and outcome.whole and gathered.hops and plan.optimum() is not None:
+    same = len(gathered.agents) == gathered.founders  # a run's problem is that of one and the same agents
+    if plan is not None and same and outcome.whole and gathered.hops and plan.optimum() is not None:
         method, seed = plan.config.method, plan.config.walk.seed
         run = export.as_run(plan.problem, plan.network, method, seed, gathered, rules, replayed.kept)
         run.save(plan.folder / RUN)
     return outcome
+
+
+def objectives_of(folders: dict[str, Path]) -> dict[str, Any]:
+    """Of those agents whose data are at hand."""
+    configs = {name: AgentConfig.read(folder) for name, folder in folders.items()}
+    held = {name: config for name, config in configs.items() if config.data and (folders[name] / config.data).is_file()}
+    return {name: config.objective(*config.read_data(folders[name])) for name, config in held.items()}
 
 
 def distance(w: Any, best: Any) -> float:

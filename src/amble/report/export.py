@@ -58,7 +58,9 @@ def find_runs(paths: Iterable[Path]) -> list[Run]:
         if path.is_dir():
             found = [base_path(each) for each in path.rglob("*.json") if ending(base_path(each), ".npz").is_file()]
             if not found:
-                raise AmbleError(f"there is no saved run in the folder {path}; give one that amble compare wrote to.")
+                raise AmbleError(
+                    f"there is no saved run in the folder {path}; give one that amble compare or amble up wrote to."
+                )
             bases |= {each.resolve(): each for each in sorted(found, key=_natural)}
         else:
             bases.setdefault(base_path(path).resolve(), path)

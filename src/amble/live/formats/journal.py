@@ -111,6 +111,20 @@ class Journal:
         epoch = report.epoch or (None, None)
         self._write([(EVENT, [(report.kind, report.token, *epoch, report.hop, report.words, time_s)])])
 
+    def begun_s(self, agent: str) -> float | None:
+        """When a token of somebody else's first came here, by the clock on the wall."""
+        with sentences(self.path):
+            (time_s,) = self.connection.execute("SELECT min(time_s) FROM visits WHERE giver != ?", (agent,)).fetchone()
+        return None if time_s is None else float(time_s)
+
+    def has_other_data(self, digest: str) -> bool:
+        """Whether the agent had other data when it was here last; these are the ones it has from now on."""
+        with sentences(self.path):
+            before = self.connection.execute("SELECT value FROM about WHERE key = 'data'").fetchone()
+            if before != (digest,):
+                self.connection.execute("REPLACE INTO about VALUES ('data', ?)", (digest,))
+        return before not in (None, (digest,))
+
     def visits(self) -> list[Visited]:
         """The record, in the order of the agent's own visits."""
         with sentences(self.path):

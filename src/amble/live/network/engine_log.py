@@ -20,7 +20,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\S+ +(TRACE|DEBUG|INFO|WARN|ERROR) .*?(zenoh\w*(?:::\w+)*): (.*)")
 REFUSED = re.compile(r"(.*?)(?:: verification time .*)?\.? Hint: .*")
 UNREACHED = re.compile(r"Unable to connect to configured peer \w+/(\S+)! (.*?)(?: at /\S+)?\.* Retry in .*")
-INNER = re.compile(r"Can not create a new TLS link bound to .*?: \[\S+: (.*)\]")  # what the system says
+INNER = re.compile(r"Can not create a new TLS link bound to .*?\)\)\)?: (?:\[\S+: )?(.*?)\]?$")  # what the system says
 PLACE = re.compile(r" at /\S+\.rs:\d+\.?")  # in the engine's source
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,13 @@ def listen() -> None:
     threading.Thread(target=_read, args=(os.fdopen(reading, errors="replace"), before), daemon=True).start()
 
 
+def end() -> None:
+    """The process's output goes where it went before."""
+    if _begun.locked():
+        sys.stdout.flush()
+        os.dup2(sys.stdout.fileno(), 1)
+
+
 def _read(lines: IO[str], others: IO[str]) -> None:
     said: dict[str, float] = {}
     for line in lines:
@@ -60,8 +67,11 @@ def _read(lines: IO[str], others: IO[str]) -> None:
 def sentence_of(source: str, words: str) -> str:
     """What one line of Zenoh's means to us; nothing, for most."""
     if source.startswith("zenoh_link_tls") and (refused := REFUSED.match(words)):
-        return f"refused a connection: {refused[1]}"
+        other = ": it does not trust our certificate; are both folders of the same amble init?"
+        return f"refused a connection: {refused[1]}" + (other if "DecryptError" in refused[1] else "")
     if unreached := UNREACHED.match(words):
         why = INNER.sub(r"\1", PLACE.sub("", unreached[2]))
+        if "invalid peer certificate" in why:
+            return f"{unreached[1]} is there, but {why}: are its folder and this one of the same amble init?"
         return f"cannot reach {unreached[1]}: {why}; it is dialled until it is there"
     return ""

@@ -1,9 +1,9 @@
 """The links between agents, over Eclipse Zenoh: questions and answers in bytes, and which neighbours are there.
 
-An agent asks its neighbours and is asked by them, and by nobody else; nothing is sent that is not answered. What A asks
-B has the key `amble/RUN/B/from/A`. B lets only the certificate with the common name A use it (place.py has all that is
-allowed), so the sender that B hears of is the certified one. That A is there is said by `amble/RUN/alive/A`, which
-likewise only A can say.
+An agent asks its neighbours and is asked by them, and by nobody else but at its door (door.py); nothing is sent that is
+not answered. What A asks B has the key `amble/RUN/B/from/A`. B lets only the certificate with the common name A use it
+(place.py has all that is allowed), so the sender that B hears of is the certified one. That A is there is said by
+`amble/RUN/alive/A`, which likewise only A can say.
 
 `hear`, `peer` and `answered` are called from Zenoh's threads, which also receive: they must return at once, so let them
 put what they are given on a queue, and let another thread take it from there. None of them may call `ask` or `close`:
@@ -30,6 +30,7 @@ from amble.live.network.staying import stay
 Reply = Callable[[bytes], None]
 Hear = Callable[[str, bytes, Reply], None]
 Peer = Callable[[str, bool], None]
+Anew = Callable[[], None]
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +38,11 @@ log = logging.getLogger(__name__)
 class Transport:
     """One agent's links; made by open()."""
 
-    def __init__(self, place: Place, hear: Hear, peer: Peer, knocked: Knocked | None = None) -> None:
+    def __init__(
+        self, place: Place, hear: Hear, peer: Peer, knocked: Knocked | None = None, anew: Anew | None = None
+    ) -> None:
         self.place = place
-        self._hear, self._peer, self._knocked = hear, peer, knocked
+        self._hear, self._peer, self._knocked, self._anew = hear, peer, knocked, anew
         self._zenoh = need("zenoh", "live")
         self._session: Any = None
         self._closed = False
@@ -58,14 +61,17 @@ class Transport:
         self._waiting = 0  # questions that were heard and are not yet answered
 
     @classmethod
-    def open(cls, place: Place, hear: Hear, peer: Peer, knocked: Knocked | None = None) -> "Transport":
+    def open(
+        cls, place: Place, hear: Hear, peer: Peer, knocked: Knocked | None = None, anew: Anew | None = None
+    ) -> "Transport":
         """Listen, and dial the neighbours for ever; a neighbour that is not there is not an error, `peer` tells.
 
         hear(sender, payload, reply): a question; reply(answer) may be called once, from any thread, and a reply that is
         thrown away uncalled tells the asker at once that there is none. peer(name, up): a neighbour came or went.
-        knocked(shown, reply): somebody is at the door; reply("") lets it in, reply(words) says why not.
+        knocked(shown, reply): somebody is at the door; reply("") lets it in, reply(words) says why not. anew(): the
+        links must be made anew, best in a new process; without it that is done here.
         """
-        transport = cls(place, hear, peer, knocked)
+        transport = cls(place, hear, peer, knocked, anew)
         try:
             transport._connect()
             transport._worker.start()
@@ -73,7 +79,7 @@ class Transport:
             transport.close()
             raise AmbleError(
                 f"cannot listen on {place.host} port {place.port} ({_reason(error)}); give a free port and an address "
-                "of this machine, and a certificate and key that belong together."
+                "of this machine, and see that the agent does not run already."
             ) from error
         except BaseException:
             transport.close()  # an open session would keep the process from ending
@@ -149,7 +155,7 @@ class Transport:
         zenoh, window = self._zenoh, self._windows[to]
 
         def leave() -> None:
-            if window.leave(len(part)):
+            if window.leave(len(part)) and not self._closed:
                 self._later(window.send)
 
         answer = Awaited(answered, to, partial(self._alone, to), leave)
@@ -265,7 +271,7 @@ class Transport:
             log.warning("%s is certified as %s, who is no neighbour: it is not listened to", link.dst, name)
         if not self._alone(name):
             log.warning("%s has joined the session of a neighbour; all links are made anew", name)
-            self._later(self._reconnect)
+            self._later(self._anew or self._reconnect)
 
     def _alone(self, name: str) -> bool:
         """Whether all links of this neighbour's session are its own: Zenoh looks at the first certificate only."""

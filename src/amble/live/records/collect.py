@@ -20,6 +20,8 @@ def agent_folders(given: Iterable[Path]) -> dict[str, Path]:
     """Agents' folders, by the agents' names: each given one is an agent's own, or a bundle of several."""
     found: dict[str, Path] = {}
     for folder in given:
+        if folder.is_file():
+            raise AmbleError(f"{folder} is a file; give an agent's folder, or the bundle of several.")
         if not folder.is_dir():
             raise AmbleError(f"there is no folder {folder}; give an agent's folder, or the bundle of several.")
         inside = [folder] if (folder / FILE).is_file() else sorted(path.parent for path in folder.glob(f"*/{FILE}"))

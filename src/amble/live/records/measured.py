@@ -37,8 +37,9 @@ def timing(record: Record) -> Timing:
 
 
 def compute_s(record: Record) -> Any:
-    """Mean seconds of a visit at each agent of the run; at one that made none, the mean of the others."""
-    found = [[line.compute_s for line in record.visits.get(name, ())] for name in record.agents]
+    """Mean seconds of a visit at each agent of the run's beginning; at one that made none, the mean of the others."""
+    founders = record.agents[: record.founders]
+    found = [[line.compute_s for line in record.visits.get(name, ())] for name in founders]
     others = float(np.mean([np.mean(each) for each in found if each])) if any(found) else 0.0
     return np.array([np.mean(each) if each else others for each in found])
 

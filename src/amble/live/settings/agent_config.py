@@ -18,7 +18,7 @@ from amble.live.visits import PLACES_MAX
 FILE = "agent.toml"
 FORMAT = 1
 TELL_PART = 0.05  # of the patience: until who gave a token is told that it was handed on
-MADE = "# Made by amble init for one agent. What all agents must agree on is best changed in the run's own file.\n"
+MADE = "# Made by amble for one agent. What all agents must agree on is best changed in the run's own file.\n"
 
 file_name = toml.Kind(
     lambda value: toml.text.fits(value) and Path(value).name == value, "the name of a file in the agent's own folder"

@@ -37,7 +37,7 @@ y_std = 1.0
 [stop]                              # at the first of these that comes
 tolerance = 1e-8                    # the model stands still
 hops = 1_000_000                    # of all tokens together
-seconds = 3600
+seconds = 3600                      # since an agent first met a token of another's
 
 [walk]
 kind = "cycles"                     # a cycle for each token; "cycle": one for all; "random": any neighbour
@@ -91,6 +91,11 @@ def make(config: Config, out: Path, days: int) -> None:
             shutil.rmtree(aside)
 
 
+def guests(out: Path) -> dict[str, str]:
+    """Agents that were invited later, and their hosts."""
+    return {guest.name: guest.host for guest in invitation.kept(out / TAKEN, identity.CERTIFICATE)}
+
+
 def renew(config: Config, out: Path, days: int) -> None:
     """New certificates and keys for all agents, by the authority that is there; settings stay as they are."""
     if not (out / TAKEN).is_dir():
@@ -106,5 +111,5 @@ def renew(config: Config, out: Path, days: int) -> None:
                 "give the settings as they were, or make a new bundle."
             )
     hosts = {peer.name: [peer.host] for peer in config.peers}
-    hosts |= {guest.name: [guest.host] for guest in invitation.kept(out / TAKEN, identity.CERTIFICATE)}
+    hosts |= {name: [host] for name, host in guests(out).items() if (out / name / FILE).is_file()}
     identity.renew(out / TAKEN, hosts, out, days)

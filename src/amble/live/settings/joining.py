@@ -2,11 +2,13 @@
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from amble.errors import AmbleError
 from amble.live import visits
-from amble.live.settings import toml
+from amble.live.settings import agent_config
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.settings.config import TAKEN
 from amble.live.trust import identity, invitation
@@ -19,12 +21,18 @@ def invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, day
     authority = bundle / TAKEN
     if not authority.is_dir():
         raise AmbleError(f"there is no authority in {bundle}; give the folder that amble init made with --out.")
-    for key, kind in (("name", toml.name), ("host", toml.host), ("port", toml.port)):
-        if not kind.fits(getattr(own, key)):
-            raise AmbleError(f"{key} = {getattr(own, key)!r} was given; it must be {kind.words}.")
+    given = {**own._asdict(), "data": data}
+    for key, kind in (*agent_config.PEER.items(), ("data", agent_config.file_name)):
+        if not kind.fits(given[key]) and (key, data) != ("data", None):
+            raise AmbleError(f"{key} = {given[key]!r} was given; it must be {kind.words}.")
     if not near:
         raise AmbleError(f"no neighbour was given for {own.name}; name one or more agents of the run with --near.")
-    known = _all(bundle)
+    with _alone(authority):
+        return _invite(bundle, own, near, data, days)
+
+
+def _invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, days: int) -> Invitation:
+    authority, known = bundle / TAKEN, _all(bundle)
     _check_free(bundle, own, near, known)
     first = next(iter(known.values()))
     others = list(invitation.kept(authority, identity.CERTIFICATE))
@@ -52,12 +60,28 @@ def invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, day
         (aside / own.name / invitation.FILE).write_bytes(signed)
         invitation.keep(authority, own.name, signed)
         (aside / own.name).rename(bundle / own.name)
-    except OSError as error:
+    except BaseException as error:
+        (authority / invitation.GUESTS / f"{own.name}.json").unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise AmbleError(f"{bundle} cannot be written ({error.strerror}); run as the user who owns it.") from error
     finally:
         if aside is not None:
             shutil.rmtree(aside)
     return made
+
+
+@contextmanager
+def _alone(authority: Path) -> Iterator[None]:
+    """One invitation at a time, so that each has a place of its own; whoever dies lets go."""
+    try:
+        import fcntl
+    except ImportError:  # where there are no such locks, one person has to wait for the other
+        yield
+        return
+    with (authority / identity.CERTIFICATE).open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def _all(bundle: Path) -> dict[str, AgentConfig]:
@@ -87,6 +111,11 @@ def _check_free(bundle: Path, own: Peer, near: tuple[str, ...], known: dict[str,
     for config in known.values():
         if (config.host.lower(), config.port) == (own.host.lower(), own.port):
             raise AmbleError(f"{config.name} has host {own.host} and port {own.port} already; give another port.")
+
+
+def pairs(bundle: Path, m: int) -> list[str]:
+    """Agents that follow each other on the way of token m, as words: a newcomer beside two of them is on it."""
+    return [f"{name} and {to}" for name, config in _all(bundle).items() if (to := config.next[m].get(name, ""))]
 
 
 def _on_the_way(

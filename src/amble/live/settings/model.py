@@ -122,6 +122,8 @@ def make(given: Any) -> Model:
     if not isinstance(model.columns, int) and len(set(model.columns)) < len(model.columns):
         twice = next(name for k, name in enumerate(model.columns) if name in model.columns[:k])
         raise AmbleError(f"[model] names the column {twice!r} twice; name each once.")
+    if not isinstance(model.columns, int) and model.target in model.columns:
+        raise AmbleError(f"[model] has its target {model.target!r} among its columns; leave it out there.")
     for key, values in (("X_mean", model.X_mean), ("X_std", model.X_std)):
         if values is not None and len(values) != model.width:
             raise AmbleError(f"[model] {key} has {len(values)} numbers for {model.width} columns; give one a column.")

@@ -58,6 +58,12 @@ number = Kind(lambda value: is_number(value) and math.isfinite(value), "a number
 zero_or_more = Kind(lambda value: is_number(value) and 0 <= value < math.inf, "a number, zero or more")
 seed = whole(0, 2**63 - 1)  # as far as TOML's whole numbers go
 table = Kind(lambda value: isinstance(value, dict), "a table")
+
+
+def table_with(words: str) -> Kind:
+    return Kind(table.fits, f"a table with {words}")
+
+
 name = Kind(
     lambda value: isinstance(value, str) and NAME.fullmatch(value) is not None,
     "at most 64 letters, digits, - and _, the first a letter or a digit",
