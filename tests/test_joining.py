@@ -3,7 +3,10 @@
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -113,8 +116,8 @@ def held(tmp_path):
     return tmp_path / "bundle"
 
 
-def invite(folder, name="east", near=("a", "b"), host="10.0.0.9", port=7447):
-    return joining.invite(folder, Peer(name, host, port), near, "rows.csv", 20)
+def invite(folder, name="east", near=("a", "b"), host="10.0.0.9", port=7447, data="rows.csv"):
+    return joining.invite(folder, Peer(name, host, port), near, data, 20)
 
 
 def shown(folder, name="east"):
@@ -184,6 +187,47 @@ def test_invitations_by_another_authority_to_another_run_or_to_others_are_not_ta
     invite(tmp_path / "other")
     with pytest.raises(AmbleError, match="its signature is wrong"):
         joining.admit(AgentConfig.read(held / "a"), held / "a", shown(tmp_path / "other"))
+    with pytest.raises(AmbleError, match="east is invited to another run"):  # of the same authority
+        joining.admit(replace(AgentConfig.read(held / "a"), run="another"), held / "a", shown(held))
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"place": 3}, "does not fit this run"),
+        ({"place": 12}, "does not fit this run"),
+        ({"after": ("a",)}, "does not fit this run"),
+        ({"name": "c"}, "there is an agent named c already"),
+        ({"host": "0.0.0.0"}, "names no agent at a host and port"),
+        ({"name": "../x"}, "names no agent at a host and port"),
+    ],
+)
+def test_an_invitation_that_does_not_fit_the_run_is_not_taken_though_it_is_signed(held, changed, sentence):
+    guest = msgspec.structs.replace(invite(held), **changed)
+    with pytest.raises(AmbleError, match=sentence):
+        joining.admit(AgentConfig.read(held / "a"), held / "a", invitation.sign(guest, held / "authority"))
+
+
+def test_two_cannot_have_one_place(held):
+    guest = invite(held)
+    joining.admit(AgentConfig.read(held / "a"), held / "a", shown(held))
+    other = msgspec.structs.replace(guest, name="west")
+    with pytest.raises(AmbleError, match="east has been let in at place 4 already"):
+        joining.admit(AgentConfig.read(held / "a"), held / "a", invitation.sign(other, held / "authority"))
+
+
+def test_invitations_at_the_same_time_have_places_of_their_own(held):
+    with ThreadPoolExecutor(3) as pool:
+        made_at_once = list(pool.map(lambda k: invite(held, f"late{k}", port=7500 + k), range(3)))
+    assert sorted(guest.place for guest in made_at_once) == [4, 5, 6]
+
+
+def test_a_damaged_invitation_is_named(held):
+    invite(held)
+    joining.admit(AgentConfig.read(held / "a"), held / "a", shown(held))
+    (held / "a" / invitation.GUESTS / "east.json").write_text("{}")
+    with pytest.raises(AmbleError, match=r"east\.json cannot be used: .* Move it away"):
+        AgentConfig.read(held / "a")
 
 
 @pytest.mark.parametrize(
@@ -197,6 +241,7 @@ def test_invitations_by_another_authority_to_another_run_or_to_others_are_not_ta
         ({"near": ("a", "a")}, "a neighbour was given twice"),
         ({"host": "10.0.0.1", "port": 7001}, "b has host 10.0.0.1 and port 7001 already"),
         ({"port": 70000}, "port = 70000 was given"),
+        ({"data": "/srv/rows.csv"}, "data = '/srv/rows.csv' was given"),
     ],
 )
 def test_who_cannot_be_invited_is_told_why(held, changed, sentence):

@@ -88,6 +88,33 @@ def test_leaving_has_a_bound():
     assert left(link) == [("b", "its time was over: tokens 0 are counted anew without it, as without the dead")]
 
 
+def test_a_neighbour_that_comes_back_is_told_again():
+    link = Link()
+    link.walk(6)
+    leave(link, "b")
+    link.walk(1)
+    link.wait(0.2, "b")
+    deliver_all(link, Leaving)
+    link.down("b", "a")
+    link.do("b", link.cores["b"].peer(link.now, "a", True))
+    assert "a" not in link.cores["b"].parted
+    link.do("a", link.cores["a"].peer(link.now, "b", False))
+    link.do("a", link.cores["a"].peer(link.now, "b", True))
+    assert "b" not in link.cores["a"].parting
+    go_on(link, "b")
+    assert left(link) == [("b", "all that it gave is out of the model")]
+
+
+def test_who_is_down_is_not_waited_for():
+    link = Link()
+    link.walk(6)
+    leave(link, "b")
+    link.walk(1)
+    link.down("b", "a")
+    go_on(link, "b")
+    assert left(link) == [("b", "all that it gave is out of the model")]
+
+
 def test_one_that_crashes_while_it_leaves_leaves_once_it_is_back():
     link = Link()
     link.walk(6)
