@@ -1,0 +1,85 @@
+"""The door: the one thing that an agent hears from somebody who is no neighbour, over real links."""
+
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("zenoh")
+
+from amble.live.network import door
+from amble.live.network.place import Link
+from amble.live.network.transport import Transport
+from live_agent import place_of
+from live_samples import HOST, Authority, Ring, free_port
+
+LET_IN, REFUSED = b"an invitation", "the run has another authority"
+
+
+def judge(shown, answer):
+    answer("" if shown == LET_IN else REFUSED)
+
+
+@pytest.fixture
+def at_the_door(tmp_path):
+    """An agent with a door, and the place of one who is certified but no neighbour."""
+    ring = Ring(tmp_path, ["a", "b"])
+    ring.authority.issue(tmp_path / "x", "x")
+    transport = Transport.open(place_of(ring.place("a")), lambda *_: None, lambda *_: None, judge)
+    link = Link("a", HOST, ring.ports["a"])
+    paths = {kind: tmp_path / "x" / f"{kind}.pem" for kind in ("authority", "certificate", "key")}
+    stranger = replace(place_of(ring.place("b")), name="x", port=free_port(), neighbours=(link,), **paths)
+    yield stranger, link
+    transport.close()
+
+
+def test_what_is_shown_is_let_in_or_refused_with_a_reason(at_the_door):
+    stranger, link = at_the_door
+    assert door.knock(stranger, link, LET_IN) == ""
+    time.sleep(2 * door.BETWEEN_S)
+    assert door.knock(stranger, link, b"else") == REFUSED
+
+
+def test_nobody_answers_where_nobody_is(at_the_door):
+    stranger, link = at_the_door
+    assert door.knock(stranger, replace(link, port=free_port()), LET_IN) is None
+
+
+def test_a_certificate_of_another_authority_does_not_come_to_the_door(tmp_path, at_the_door):
+    stranger, link = at_the_door
+    folder = Authority.make().issue(tmp_path / "foreign", "x")
+    foreign = {kind: folder / f"{kind}.pem" for kind in ("certificate", "key")}
+    assert door.knock(replace(stranger, **foreign), link, LET_IN) is None
+
+
+def test_an_agent_has_other_things_to_do_than_to_open(at_the_door):
+    stranger, link = at_the_door
+    answers = []
+    knocking = [threading.Thread(target=lambda: answers.append(door.knock(stranger, link, LET_IN))) for _ in range(6)]
+    for each in knocking:
+        each.start()
+    for each in knocking:
+        each.join(30)
+    assert set(answers) == {"", door.CROWDED}
+
+
+def test_one_knocks_until_the_neighbour_is_up(at_the_door, monkeypatch):
+    """Also where the first answer is a refusal, or nobody opens."""
+    stranger, link = at_the_door
+    monkeypatch.setattr(door, "AGAIN_S", 0.05)
+    monkeypatch.setattr(door, "REFUSED_S", 0.05)
+    said = iter([None, REFUSED, door.CROWDED, "", ""])
+    up, ended, knocks = threading.Event(), threading.Event(), []
+
+    def knock(_place, _link, shown):
+        knocks.append(shown)
+        answer = next(said)
+        if len(knocks) == 5:
+            up.set()
+        return answer
+
+    monkeypatch.setattr(door, "knock", knock)
+    door.knock_at_all(stranger, LET_IN, lambda _name: up.is_set(), ended)
+    assert knocks == [LET_IN] * 5
+    assert link.name == "a"
