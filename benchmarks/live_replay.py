@@ -20,23 +20,26 @@ from amble.live import up
 from amble.live.records import collect
 
 AGENTS, TOKENS = 8, 3
+LATE_S = 20.0
 
 
 def train(folder, data, hops, kills):
     """Kill -9 of a random agent, again and again; every third stays away until its tokens are issued anew.
 
-    None after the run's end: who comes back when all others have gone waits for them.
+    None after the run's end; and who came back when all others had gone is not waited for.
     """
     settings = Experiment(data=data, agents=AGENTS, ridge=0.01, methods=[{"name": "Relay", "tokens": TOKENS}])
     plan = up.prepare(settings, {"hops": hops, "seconds": 600.0}, folder, again=False)
     chance, killed = random.Random(0), 0
     with up.start(plan) as agents:
         agents.start_all()
-        while agents.running():
+        ended_s = None
+        while agents.running() and (ended_s is None or time.monotonic() < ended_s + LATE_S):
             time.sleep(0.5)
             name = chance.choice(plan.config.agents)
-            ended = any(agents.status(each).get("stopped") for each in plan.config.agents)
-            if kills and not ended and name in agents.running() and agents.status(name).get("visits"):
+            if any(agents.status(each).get("stopped") for each in plan.config.agents):
+                ended_s = ended_s or time.monotonic()
+            if kills and not ended_s and name in agents.running() and agents.status(name).get("visits"):
                 agents.kill(name)
                 killed += 1
                 time.sleep(plan.config.timing.patience_s + 1 if killed % 3 == 0 else 0.5)

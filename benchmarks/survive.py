@@ -113,24 +113,34 @@ def longest_rest_s(cluster, begin_s, end_s):
     return max(rests)
 
 
+def again_after_s(times, kills):
+    """The longest time between a kill during which a token stood still and its next visit; a second one may come while
+    it still stands for the first, and then it is the second that counts."""
+    before = np.searchsorted(kills, times[1:]) - 1  # the last kill before each visit
+    during = (before >= 0) & (np.array(kills)[before] > times[:-1]) & (np.diff(times) > 1.0)
+    return float((times[1:] - np.array(kills)[before])[during].max(initial=0.0))
+
+
 def kill(folder, seconds, rest_s):
     chance = random.Random(1)
     problem, cluster = prepare(folder, 8, 2, seconds + rest_s)
     with cluster:
         cluster.start_all()
         ready(cluster)
-        kills, begin_s = 0, time.time()
+        kills, begin_s = [], time.time()
         while time.time() < begin_s + seconds:
             name = chance.choice(cluster.config.agents)
+            kills.append(time.time())
             cluster.kill(name)
-            kills += 1
             time.sleep(1)
             cluster.start(name)
         ended_s = time.time()
         distance = finish(cluster, problem)
-    hops = sum(len(found) for found in walks(cluster).values())
+    walked = walks(cluster)
+    hops, again_s = sum(map(len, walked.values())), max(again_after_s(times, kills) for times in walked.values())
     return (
-        f"{kills} kills in {seconds:.0f} s, 8 agents, {hops:,} hops",
+        f"{len(kills)} kills in {seconds:.0f} s, 8 agents, {hops:,} hops; tokens walk again at most {again_s:.2f} s after "
+        "the last kill that stopped them",
         distance,
         longest_rest_s(cluster, begin_s, ended_s),
     )

@@ -35,7 +35,7 @@ from amble.run import write_whole
 
 ANSWER_S = 60.0  # how long an answer is waited for: a visit may take long, and who is dead is known at once
 STATUS_S = 0.5
-LINGER_S = 3.0  # after the end: so that all neighbours can hear of it
+LINGER_S = 3.0  # after the end, and the patience: so that neighbours hear of it, also those who come back just now
 MISSED_S = 5.0  # after the start, who is not there is named
 SOON_S = 0.05  # until what nobody waits for is taken up
 FULL_S = 1.0  # between two attempts to write to a full disk
@@ -207,10 +207,11 @@ class Node:
             return True
         if not self.core.stopped:
             return False
+        now, linger_s = time.monotonic(), self.config.timing.patience_s + LINGER_S
         if self.stopped_s is None:
-            self.stopped_s = time.monotonic()
-        everybody = set(self.core.neighbours) <= self.told
-        return everybody or time.monotonic() - self.stopped_s > LINGER_S
+            self.stopped_s = now
+        waiting = (now - self.core.down_s.get(name, now) < linger_s for name in set(self.core.neighbours) - self.told)
+        return not any(waiting) or now - self.stopped_s > linger_s
 
     def _carry_out(self, effects: list[Effect], transport: Transport) -> None:
         for effect in effects:
