@@ -139,8 +139,8 @@ def kill(folder, seconds, rest_s):
     walked = walks(cluster)
     hops, again_s = sum(map(len, walked.values())), max(again_after_s(times, kills) for times in walked.values())
     return (
-        f"{len(kills)} kills in {seconds:.0f} s, 8 agents, {hops:,} hops; tokens walk again at most {again_s:.2f} s after "
-        "the last kill that stopped them",
+        f"{len(kills)} kills in {seconds:.0f} s, 8 agents, {hops:,} hops; tokens walk again {again_s:.2f} s at "
+        "most after the last kill that stopped them",
         distance,
         longest_rest_s(cluster, begin_s, ended_s),
     )
