@@ -246,6 +246,7 @@ def test_too_large_a_question_is_refused_and_the_link_lives_on(tmp_path, start):
     b.wait(log="refused a question of a: it has more than 1000 bytes")
     assert a.ask("b", "far", size=5_000_000, timeout_s=1.0)["last"] is None
     assert a.ask("b", "again")["last"] == "a said again"
+    b.wait(words="again")  # its line may come later than the answer
     assert [event["words"] for event in b.said if "heard" in event] == ["fits".ljust(20, "."), "again"]
 
 
