@@ -142,7 +142,8 @@ def test_an_agent_that_is_no_neighbour_is_not_heard(tmp_path, beset):
     ring, a = beset
     assert stranger(tmp_path / "x", ring.ports["a"])["answers"] == []
     with a.more:
-        assert any("certified as x, who is no neighbour" in event.get("log", "") for event in a.said)
+        words = "certified as x, who is no neighbour"
+        assert a.more.wait_for(lambda: any(words in event.get("log", "") for event in a.said), 20)
 
 
 def test_a_neighbour_cannot_speak_as_another(tmp_path, beset):
