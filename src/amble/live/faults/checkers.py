@@ -156,6 +156,8 @@ class Checker:
     def _token_wrong(self, m: int, living: list[Any]) -> str:
         world = self.world
         sights = [node.disk[f"sight/{m}"] for node in living if f"sight/{m}" in node.disk]
+        if not sights and self.stopped_s is not None:
+            return ""  # it died with its first agent, and the run ended without it: its ledger is empty
         if len(sights) < len(living):
             return f"token {m} has not met {len(living) - len(sights)} of the living"
         newest = max(sights)
