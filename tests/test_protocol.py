@@ -43,6 +43,16 @@ def test_a_token_whose_first_agent_died_with_it_is_issued_from_the_beginning():
     np.testing.assert_allclose(link.visits.estimate(newest.payload), np.mean(given), rtol=1e-15)
 
 
+def test_one_who_seeks_a_token_hears_that_the_run_has_ended():
+    link = Link()
+    link.walk(4)
+    link.do("a", link.cores["a"].halt(link.now, "enough"))
+    link.asks.clear()  # nobody hears it
+    link.wait(2 * SILENCE_S, "b")
+    link.deliver(Seek)
+    assert link.cores["b"].stopped == "enough"
+
+
 def test_one_that_is_alone_begins_no_token():
     """ "... where neither it nor a neighbour that answers ever had one." """
     link = Link()

@@ -105,6 +105,8 @@ class Core(Standpoint):
         elif isinstance(question, Seek):
             sight = self.rows.get(f"sight/{question.token}")
             known = Found(question.token, *sight) if sight else Refused("not seen")
+            if self.stopped:  # which the one who asks has not heard
+                known = Refused(ENDED + self.stopped)
             self.saying.append(Reply(question_number, known))
         elif isinstance(question, Leaving):
             self.parting.add(question.sender)
@@ -340,6 +342,8 @@ class Core(Standpoint):
         mine = self.rows.get(f"sight/{question.token}")
         if isinstance(answer, Found) and (mine is None or (answer.epoch, answer.hop) > mine):
             self.seen_s[question.token] = now  # it is about
+        elif isinstance(answer, Refused) and answer.reason.startswith(ENDED):
+            self._stop(answer.reason.removeprefix(ENDED))
         elif isinstance(answer, Refused):
             self.unknown.add(question.token)
 
