@@ -15,6 +15,7 @@ from amble.live.faults.chaos import State, ranges
 from amble.live.faults.checkers import Broken
 from amble.live.faults.kinds import Faults
 from amble.live.faults.world import World
+from amble.live.message import Refused, Stop
 from amble.live.protocol import Core
 from amble.live.tracked_visits import TrackedVisits
 from amble.live.visits import GiftVisits
@@ -200,10 +201,16 @@ class CountsNoGuest(GiftVisits):
 
 
 class TellsNobody(Core):
-    """The end is not passed on."""
+    """The end is not passed on, nor told to those who ask."""
 
-    def _flood(self):
-        pass
+    def _ask(self, to, question):
+        return 0 if isinstance(question, Stop) else super()._ask(to, question)
+
+    def heard(self, now, question_number, question):
+        if self.stopped and not isinstance(question, Stop):
+            self.saying.append(Reply(question_number, Refused("not now")))
+            return self._said(now)
+        return super().heard(now, question_number, question)
 
 
 BUGS = {
