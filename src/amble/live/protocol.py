@@ -43,23 +43,10 @@ from typing import Any
 
 import numpy as np
 
-from amble.live.effects import Ask, Custody, Effect, Errand, Persist, Reply, Report, Share, Sight, Visit, Wake
+from amble.live import message as messages
+from amble.live.effects import Custody, Effect, Errand, Reply, Report, Share, Sight, Visit, Wake
 from amble.live.formats.packing import flat
-from amble.live.message import (
-    EPOCHS_MAX,
-    HOPS_MAX,
-    Accepted,
-    Answer,
-    Epoch,
-    Found,
-    Leaving,
-    Passed,
-    Question,
-    Refused,
-    Seek,
-    Stop,
-    Token,
-)
+from amble.live.message import Accepted, Answer, Epoch, Found, Leaving, Passed, Question, Refused, Seek, Stop, Token
 from amble.live.standpoint import RETRY, SILENCE, Standpoint
 
 ENDED = "the run has ended: "
@@ -71,17 +58,13 @@ ALL_OUT = "all that it gave is out of the model"
 class Core(Standpoint):
     """One agent."""
 
-    rows: dict[str, Any] = field(default_factory=dict)  # what Persist was given, as the journal has it
     errands: dict[int, Errand] = field(default_factory=dict)
     seen_s: dict[int, float] = field(default_factory=dict)
     sought_s: dict[int, float] = field(default_factory=dict)  # when a token that is not seen was last asked for
     unknown: set[int] = field(default_factory=set)  # tokens that a neighbour who was asked has not seen either
-    asked: dict[int, tuple[str, Any]] = field(default_factory=dict)
-    number: int = 0
     leave_by_s: float = math.inf
     parted: set[str] = field(default_factory=set)  # neighbours that know that this agent is
     part_s: float = 0.0  # when those who do not are asked again
-    saying: list[Effect] = field(default_factory=list)
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
@@ -194,7 +177,7 @@ class Core(Standpoint):
         m, epoch, parcel = message.token, message.epoch, message.payload
         gone, sight = self._gone(now, m, parcel), self.rows.get(f"sight/{m}")
         forgot = parcel.met[self.place] > (sight.hop if sight else 0)  # it came back without its journal, or an old one
-        if self.visits.exact and (forgot or gone.any()) and epoch.number < EPOCHS_MAX:
+        if self.visits.exact and (forgot or gone.any()) and epoch.number < messages.EPOCHS_MAX:
             epoch = Epoch(epoch.number + 1, self.place)
             parcel = self.visits.recount(parcel, epoch, gone)
             self.saying.append(Report("recount", m, epoch, message.hop, ", ".join(self._names(gone))))
@@ -227,7 +210,10 @@ class Core(Standpoint):
         if before and before.giver != message.sender:
             self._tell(m, before)
         self.errands[m], self.seen_s[m] = Errand(again_s=now), now
-        limit, still = self.settings.hops_max / self.settings.tokens or HOPS_MAX, 2 * max(1.0, float(parcel.members))
+        limit, still = (
+            self.settings.hops_max / self.settings.tokens or messages.HOPS_MAX,
+            2 * max(1.0, float(parcel.members)),
+        )
         if message.hop + 1 >= limit:
             self._stop(f"token {m} has made its {limit:.0f} hops")
         elif self.settings.tolerance and parcel.calm >= still and self._everybody(now, parcel):
@@ -294,8 +280,8 @@ class Core(Standpoint):
     def _issue_again(self, now: float, m: int, custody: Custody) -> None:
         sight: Sight = self.rows.get(f"sight/{m}", custody.given)
         epoch = Epoch(max(sight.epoch.number, custody.message.epoch.number) + 1, self.place)
-        if epoch.number > EPOCHS_MAX:
-            self._stop(f"token {m} is lost, and has been issued again {EPOCHS_MAX:,} times before")
+        if epoch.number > messages.EPOCHS_MAX:
+            self._stop(f"token {m} is lost, and has been issued again {messages.EPOCHS_MAX:,} times before")
             return
         gone = self._gone(now, m, custody.message.payload, custody.to)
         parcel = self.visits.recount(custody.message.payload, epoch, gone)
@@ -385,18 +371,6 @@ class Core(Standpoint):
             return
         self._persist({"left": words})
         self.saying.append(Report("left", words=words))
-
-    # --- small things -----------------------------------------------------------------------------------------------
-
-    def _persist(self, rows: dict[str, Any], visit: Visit | None = None) -> None:
-        self.rows.update(rows)
-        self.saying.append(Persist(rows, visit))
-
-    def _ask(self, to: str, question: Question) -> int:
-        self.number += 1
-        self.asked[self.number] = (to, question)
-        self.saying.append(Ask(self.number, to, question))
-        return self.number
 
     def _said(self, now: float) -> list[Effect]:
         """What follows from the state as it is now, and then all that was said."""

@@ -1,4 +1,4 @@
-"""What an agent knows of those around it: who is up, who is gone, and where a token goes next."""
+"""What an agent knows and says: its rows, who is up, who is gone, and where a token goes next."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from amble import chance
-from amble.live.effects import Settings
-from amble.live.message import Token
+from amble.live.effects import Ask, Effect, Persist, Settings, Visit
+from amble.live.message import Question, Token
 
 HOP, RETRY, SILENCE = 0, 1, 2  # streams of chance
 STRAY = 0.25
@@ -26,6 +26,10 @@ class Standpoint:
     parting: set[str] = field(default_factory=set, kw_only=True)  # neighbours that are about to leave
     watch: dict[tuple[int, str], float] = field(default_factory=dict, kw_only=True)  # the hop when one was looked for
     begun_s: float = field(default=0.0, kw_only=True)
+    rows: dict[str, Any] = field(default_factory=dict)  # what Persist was given, as the journal has it
+    asked: dict[int, tuple[str, Question]] = field(default_factory=dict, kw_only=True)  # and not yet answered
+    number: int = field(default=0, kw_only=True)
+    saying: list[Effect] = field(default_factory=list, kw_only=True)
 
     @property
     def place(self) -> int:
@@ -91,3 +95,13 @@ class Standpoint:
         as_bits: Callable[[int], Any] = np.uint64
         seed = self.settings.seed * 8191 + self.place
         return float(chance.draw(np, as_bits(seed % 2**64), as_bits(m), as_bits(hop), stream))
+
+    def _persist(self, rows: dict[str, Any], visit: Visit | None = None) -> None:
+        self.rows.update(rows)
+        self.saying.append(Persist(rows, visit))
+
+    def _ask(self, to: str, question: Question) -> int:
+        self.number += 1
+        self.asked[self.number] = (to, question)
+        self.saying.append(Ask(self.number, to, question))
+        return self.number

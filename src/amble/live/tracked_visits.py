@@ -20,33 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from amble import methods
 from amble.arrays import Array, norm
 from amble.live.message import Epoch
-from amble.live.visits import LAPS_MAX, Holder, Parcel
+from amble.live.visits import LAPS_MAX, Holder, Parcel, Visits
 from amble.methods.copies import Agent, Slot
 from amble.methods.gifts import Token
 
 
 @dataclass(frozen=True)
-class TrackedVisits:
+class TrackedVisits(Visits):
     """For API-BCD and gAPI-BCD with the token rule `tracked`: re-issued exactly."""
 
-    method: Any
-    dimension: int
-    agents: int  # at the beginning
-    tolerance: float = 0.0
-    room: int = 0  # for agents that come later
-
     exact = True
-
-    @property
-    def rules(self) -> Any:
-        return methods.rules(self.method)
-
-    def holder(self, f: Any) -> Holder:
-        start = np.zeros(self.dimension)
-        return Holder(self.rules.agent(f, start), start, np.zeros(()))
 
     def share(self) -> Slot:
         slot: Slot = self.rules.slot(np.zeros(self.dimension))

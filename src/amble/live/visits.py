@@ -60,8 +60,8 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GiftVisits:
-    """For every gift method (I-BCD, WPG, WADMM, Relay): re-issued exactly."""
+class Visits:
+    """What all kinds have."""
 
     method: Any
     dimension: int
@@ -69,15 +69,24 @@ class GiftVisits:
     tolerance: float = 0.0
     room: int = 0  # for agents that come later
 
+    @property
+    def rules(self) -> Any:
+        return methods.rules(self.method)
+
+    def holder(self, f: Any) -> Holder:
+        start = np.zeros(self.dimension)
+        return Holder(self.rules.agent(f, start), start, np.zeros(()))
+
+
+@dataclass(frozen=True)
+class GiftVisits(Visits):
+    """For every gift method (I-BCD, WPG, WADMM, Relay): re-issued exactly."""
+
     exact = True
 
     @property
     def rules(self) -> boards.BoardRules:
         return boards.BoardRules(self.method)
-
-    def holder(self, f: Any) -> Holder:
-        start = np.zeros(self.dimension)
-        return Holder(self.rules.agent(f, start), start, np.zeros(()))
 
     def share(self) -> Share:
         return Share(*nothing(self.method, np.zeros(self.dimension)))
@@ -185,25 +194,11 @@ class GiftVisits:
 
 
 @dataclass(frozen=True)
-class RawVisits:
+class RawVisits(Visits):
     """For methods that remember no share of the token (published and scaled API-BCD and gAPI-BCD, PW-ADMM): what is
     lost cannot be counted anew, so a run waits for a dead agent to come back."""
 
-    method: Any
-    dimension: int
-    agents: int
-    tolerance: float = 0.0
-    room: int = 0
-
     exact = False
-
-    @property
-    def rules(self) -> Any:
-        return methods.rules(self.method)
-
-    def holder(self, f: Any) -> Holder:
-        start = np.zeros(self.dimension)
-        return Holder(self.rules.agent(f, start), start, np.zeros(()))
 
     def share(self) -> Any:
         return self.rules.slot(np.zeros(self.dimension))

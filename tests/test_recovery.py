@@ -1,0 +1,66 @@
+"""The protocol's last resorts: tokens that nobody has, journals that are lost, ends that were not heard.
+
+Sentences in quotation marks are those of the theory of operation at the top of live/protocol.py.
+"""
+
+import numpy as np
+
+from amble.live.message import Seek
+from linked_cores import NAMES, PATIENCE_S, SILENCE_S, Link
+
+
+def test_a_token_whose_first_agent_died_with_it_is_issued_from_the_beginning():
+    """ "... or the token as it began where it never had one." """
+    link = Link()
+    assert link.take() is not None  # it never arrives
+    del link.cores["a"]
+    link.down("b", "a")
+    link.down("c", "a")
+    link.wait(2 * SILENCE_S)
+    assert {ask.to for _, ask in link.asks if isinstance(ask.question, Seek)} == {"b", "c"}
+    while link.deliver(Seek):
+        pass
+    link.wait(PATIENCE_S)
+    assert {report.epoch.number for _, report in link.said("reissue")} == {1}
+    link.walk(8)
+    newest = max((link.disks[name]["custody/0"].message for name in "bc"), key=lambda message: message.hop)
+    given = [link.disks[name]["holder"].agent.given.v[0] for name in "bc"]
+    assert not newest.payload.recounting
+    np.testing.assert_allclose(link.visits.estimate(newest.payload), np.mean(given), rtol=1e-15)
+
+
+def test_one_who_seeks_a_token_hears_that_the_run_has_ended():
+    link = Link()
+    link.walk(4)
+    link.do("a", link.cores["a"].halt(link.now, "enough"))
+    link.asks.clear()  # nobody hears it
+    link.wait(2 * SILENCE_S, "b")
+    link.deliver(Seek)
+    assert link.cores["b"].stopped == "enough"
+
+
+def test_one_that_is_alone_begins_no_token():
+    """ "... where neither it nor a neighbour that answers ever had one." """
+    link = Link()
+    link.take()
+    link.down("b", "a", "c")
+    for _ in range(5):
+        link.wait(2 * SILENCE_S, "b")
+        link.wait(PATIENCE_S, "b")
+    assert link.said("reissue") == []
+
+
+def test_one_that_lost_its_journal_is_not_counted_twice():
+    """ "An agent whose journal knows less of its visits than the token does begins one." """
+    link = Link()
+    link.walk(10)
+    link.disks["c"].clear()
+    link.begin("c")
+    link.meet("c")
+    link.walk(7)
+    assert [name for name, _ in link.said("recount")] == ["c"]
+    newest = max((link.disks[name]["custody/0"].message for name in NAMES), key=lambda message: message.hop)
+    given = [link.disks[name]["holder"].agent.given.v[0] for name in NAMES]
+    assert float(newest.payload.members) == 3
+    assert not newest.payload.recounting
+    np.testing.assert_allclose(link.visits.estimate(newest.payload), np.mean(given), rtol=1e-14)
