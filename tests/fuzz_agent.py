@@ -25,8 +25,22 @@ import numpy as np
 from amble.arrays import named_leaves, tree_map
 from amble.live.formats import wire
 from amble.live.formats.packing import flat
-from amble.live.message import EPOCHS_MAX, HOPS_MAX, Accepted, Epoch, Found, Leaving, Passed, Refused, Seek, Stop, Token
+from amble.live.message import (
+    EPOCHS_MAX,
+    HOPS_MAX,
+    Accepted,
+    Ending,
+    Epoch,
+    Found,
+    Leaving,
+    Passed,
+    Refused,
+    Seek,
+    Stop,
+    Token,
+)
 from amble.live.node import Node
+from amble.live.visits import GiftToken
 from config_samples import X, Y, made
 from fuzz_wire import mutated
 
@@ -138,7 +152,7 @@ class Fuzz:
             return tree_map(lambda leaf: np.full(np.shape(leaf), self.number()), parcel)
         if kind < 12:
             return tree_map(lambda leaf: leaf + self.rng.normal(size=np.shape(leaf)), parcel)
-        name = self.chance.choice(("total", "weight", "counted", "members", "since", "calm", "buried", "met", "token"))
+        name = self.chance.choice(("members", "since", "calm", "buried", "met", "token", "token", "token"))
         part = getattr(parcel, name)
         if name == "token":
             return parcel._replace(token=self.token(part))
@@ -150,10 +164,13 @@ class Fuzz:
         scale, full = 10.0 ** self.chance.choice((-300, -3, 0, 3, 100, 160)), self.chance.random() < 0.2
         with np.errstate(all="ignore"):
             wild = tree_map(lambda leaf: np.full(np.shape(leaf), self.number()) if full else leaf * scale, token)
-        if not hasattr(token, "board"):
+        if not isinstance(token, GiftToken):
             return wild
-        versions = (token.board.version, np.full(np.shape(token.board.version), self.number()))
-        return wild._replace(m=token.m, board=wild.board._replace(version=versions[self.chance.random() < 0.1]))
+        kept, account = token.account, wild.account
+        if self.chance.random() < 0.9:  # the counts as they were: then it reaches the protocol
+            board = account.board._replace(version=kept.board.version)
+            account = kept._replace(z=account.z, board=board)
+        return wild._replace(m=token.m, account=account)
 
     def question(self, sender):
         m = self.chance.randrange(self.agent.config.method.tokens)
@@ -165,12 +182,13 @@ class Fuzz:
         if kind < 0.9:
             return Seek(self.chance.choice((m, m, self.chance.randrange(2**33))), sender)
         if kind < 0.902 or self.agent.node.core.stopped:
-            return Stop(self.chance.choice(("", "over", "x" * 500, "ü" * 500)), sender)
+            return Stop(Ending("hops", self.chance.choice(("", "over", "x" * 500, "ü" * 500))), sender)
         return self.chance.choice((Seek(m, sender), Leaving(sender)))
 
     def answer(self):
         m = self.chance.randrange(3)
-        return self.chance.choice([Accepted(), Accepted(), Refused("no"), Refused("x" * 500), Found(m, *self.place(0))])
+        refused = [Refused("no"), Refused("x" * 500)]
+        return self.chance.choice([Accepted(), Accepted(), *refused, Found(m, *self.place(0))])
 
     def data(self, sender):
         shape = self.agent.node.shape

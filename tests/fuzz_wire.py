@@ -39,12 +39,16 @@ def make_shape(p=4, form="full", **settings):
 def payload(shape, token, seed=0):
     rng = np.random.default_rng(seed)
     parcel = tree_map(lambda leaf: rng.normal(size=np.shape(leaf)), shape.template)
-    board = parcel.token.board._replace(version=rng.integers(0, 99, TOKENS) * 1.0)
+    board = parcel.token.account.board._replace(version=rng.integers(0, 99, TOKENS) * 1.0)
     count = np.asarray(float(rng.integers(0, len(AGENTS))))
-    met, buried = rng.integers(0, 2, (2, len(AGENTS))) * 1.0
+    met, buried, awaited = rng.integers(0, 2, (3, len(AGENTS))) * 1.0
+    account = parcel.token.account._replace(
+        generation=rng.integers(0, 9, 2) * 1.0, awaited=awaited, buried=buried, board=board,
+        gifts=rng.integers(0, 5, (TOKENS, len(AGENTS))) * 1.0,
+    )  # fmt: skip
     return parcel._replace(
-        token=parcel.token._replace(m=np.asarray(float(token)), board=board),
-        counted=count, members=count, since=count - 1, calm=count, met=met, buried=buried,
+        token=parcel.token._replace(m=np.asarray(float(token)), account=account),
+        members=count, since=count - 1, calm=count, met=met, buried=buried,
     )  # fmt: skip
 
 
@@ -55,12 +59,13 @@ def questions(shape):
         messages.Passed(1, epoch, messages.HOPS_MAX, "cléo"),
         messages.Seek(0, "dora"),
         messages.Leaving("bert"),
-        messages.Stop("the model has stood still – enough", "anna"),
+        messages.Stop(messages.Ending("tolerance", "the model has stood still – enough"), "anna"),
     ]
 
 
 def answers():
-    return [messages.Accepted(), messages.Refused("not seen"), messages.Found(1, Epoch(0, 0), 0)]
+    ended = messages.Ended(messages.Ending("hops", "token 1 has made its 9 hops"))
+    return [messages.Accepted(), messages.Refused("not seen"), ended, messages.Found(1, Epoch(0, 0), 0)]
 
 
 def repaired(data):

@@ -8,7 +8,7 @@ pytest.importorskip("zenoh")
 from amble.live.effects import Persist, Reply, Report, Settings
 from amble.live.faults.tally import Mean
 from amble.live.formats import wire
-from amble.live.message import EPOCHS_MAX, HOPS_MAX, Accepted, Epoch, Refused, Stop, Token
+from amble.live.message import EPOCHS_MAX, HOPS_MAX, Accepted, Ending, Epoch, Refused, Stop, Token
 from amble.live.protocol import Core
 from amble.live.visits import GiftVisits
 from fuzz_agent import METHODS, Agent, Fuzz, memory
@@ -31,16 +31,33 @@ def test_an_agent_that_hears_harmful_messages_is_unharmed(tmp_path, seed):
     assert counts["honest: visited, and in the journal"] >= 5
 
 
-def test_a_matrix_that_cannot_be_solved_ends_the_run_and_not_the_process(tmp_path):
-    """Its sender is told, and everybody hears why."""
+def test_a_matrix_that_cannot_be_solved_is_not_read(tmp_path):
+    """accounts.py: the whole account begins anew, from the model that the agent has."""
     agent = Agent(tmp_path / "a", METHODS[0])
     parcel = agent.node.visits.parcel(1)
     p = agent.config.dimension
     weight = np.stack([0.0 * np.eye(p), -1.0 * np.eye(p), 0.0 * np.eye(p)])  # which what is added makes zero
-    board = parcel.token.board._replace(weight=weight, version=np.ones(3))
-    token = Token(1, Epoch(1, 1), 3, "b", parcel._replace(token=parcel.token._replace(board=board)))
+    account = parcel.token.account
+    account = account._replace(board=account.board._replace(weight=weight, version=np.ones(3)))
+    token = Token(1, Epoch(1, 1), 3, "b", parcel._replace(token=parcel.token._replace(account=account)))
     answer = agent.hear("b", wire.encode(agent.node.shape, token))
+    assert answer == Accepted()
+    account = agent.node.core.rows["custody/1"].message.payload.token.account
+    assert account.generation[0] == 1
+    assert np.linalg.eigvalsh(account.board.weight.sum(axis=0)).min() >= -1e-12
+
+
+def test_numbers_that_are_not_finite_end_the_run_and_not_the_process(tmp_path):
+    """Its sender is told, and everybody hears why."""
+    agent = Agent(tmp_path / "a", {"name": "WADMM", "tokens": 2, "beta": 1e6})
+    parcel = agent.node.visits.parcel(1)
+    account = parcel.token.account._replace(
+        generation=np.array([3.0, 0.0]), z=np.full(agent.config.dimension, 1e308), awaited=np.ones(len(parcel.met))
+    )
+    parcel = parcel._replace(token=parcel.token._replace(account=account), since=np.zeros(()))
+    answer = agent.hear("b", wire.encode(agent.node.shape, Token(1, Epoch(1, 1), 3, "b", parcel)))
     assert answer == Refused("a visit of it gives numbers that are not finite")
+    assert agent.node.core.ending.cause == "diverged"
     assert agent.node.core.stopped.startswith("token 1 has diverged at hop 4")
     agent.end()
 
@@ -49,7 +66,7 @@ def test_a_stop_without_a_reason_is_not_passed_on(tmp_path):
     """An agent that has stopped for no reason would not know it, and pass each such message on to everybody."""
     agent = Agent(tmp_path / "a", METHODS[0])
     agent.asks.clear()
-    answer = agent.hear("b", wire.encode(agent.node.shape, Stop("", "b")))
+    answer = agent.hear("b", wire.encode(agent.node.shape, Stop(Ending("hops", ""), "b")))
     assert "length >= 1" in answer.reason
     assert agent.asks == []
     agent.end()
@@ -73,7 +90,7 @@ def test_the_last_epoch_is_not_followed_by_another():
     said = core.tick(10.0)
     assert core.stopped == "token 0 is lost, and has been issued again 131,071 times before"
     assert [effect.kind for effect in said if isinstance(effect, Report)] == ["stopped"]
-    assert [effect.rows for effect in said if isinstance(effect, Persist)] == [{"stopped": core.stopped}]
+    assert [effect.rows for effect in said if isinstance(effect, Persist)] == [{"stopped": core.ending}]
 
 
 def test_the_last_hop_ends_the_run():

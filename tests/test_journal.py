@@ -19,13 +19,14 @@ from amble.live.effects import Ask, Custody, Persist, Reply, Report, Settings, S
 from amble.live.formats import wire
 from amble.live.formats.journal import Event, Journal, Visited
 from amble.live.formats.packing import digest
-from amble.live.message import Epoch, Token
+from amble.live.message import Ending, Epoch, Token
 from amble.live.protocol import Core
 from amble.methods import apibcd, ibcd, pwadmm, relay, wadmm
 from amble.objectives import LeastSquares
 
 AGENTS, P = ("anna", "bert", "cleo"), 5
 RELAY = relay.Relay(2, "full")
+ENDING = Ending("hops", "token 0 has made its 9 hops – enough")
 
 
 def some_losses(p=P):
@@ -94,11 +95,11 @@ def test_what_was_persisted_is_there_bit_for_bit_after_a_restart(tmp_path):
         assert journal.load() == {}
         for k in (1, 2, 3):
             journal.persist(effect(k), 0.5 * k)
-        journal.persist(Persist({"stopped": "token 0 has made its 9 hops – enough"}), 2.0)
-        assert_same(journal.load(), state_after(3) | {"stopped": "token 0 has made its 9 hops – enough"})
+        journal.persist(Persist({"stopped": ENDING}), 2.0)
+        assert_same(journal.load(), state_after(3) | {"stopped": ENDING})
     with opened(path) as journal:
         rows = journal.load()
-        assert_same(rows, state_after(3) | {"stopped": "token 0 has made its 9 hops – enough"})
+        assert_same(rows, state_after(3) | {"stopped": ENDING})
         assert all(leaf.flags.writeable for leaf in named_leaves(rows["holder"], "").values())
         assert type(rows["holder"]) is live_visits.Holder
         assert type(rows["custody/0"].message.payload) is live_visits.Parcel

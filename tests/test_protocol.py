@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from amble.live.effects import Ask, Persist, Reply, Sight, Wake
-from amble.live.message import Accepted, Epoch, Found, Passed, Refused, Seek, Stop, Token
+from amble.live.message import Accepted, Ending, Epoch, Found, Passed, Refused, Seek, Stop, Token
 from amble.live.visits import RawVisits
 from linked_cores import NAMES, PATIENCE_S, SILENCE_S, Link
 
@@ -220,7 +220,7 @@ def test_of_two_issues_with_one_number_the_author_decides():
 def test_a_token_unseen_for_long_is_sought_and_then_issued_again():
     """ "If a token has not been seen for very long, an agent first asks its neighbours for their newest (epoch, hop)
     of it, then re-issues." """
-    link = Link()
+    link = Link(stall_s=1e6)
     link.walk(4)
     link.asks.clear()
     for _ in range(80):
@@ -240,7 +240,7 @@ def test_a_token_unseen_for_long_is_sought_and_then_issued_again():
 def test_news_of_a_token_keeps_the_back_stop_back():
     """ "... asks its neighbours and, if none knows better, issues its last copy again." """
     for newest, again in ((Found(0, Epoch(0, 0), 99), 0), (Refused("not seen"), 1)):
-        link = Link()
+        link = Link(stall_s=1e6)
         link.walk(4)
         link.asks.clear()
         sought = False
@@ -268,7 +268,7 @@ def test_the_end_is_flooded_once_and_known_by_all():
     """ "The decision floods over the links"; "everybody passes that on once"."""
     link = Link(hops_max=3)
     link.walk(2)
-    assert link.disks["c"]["stopped"] == "token 0 has made its 3 hops"
+    assert link.disks["c"]["stopped"] == Ending("hops", "token 0 has made its 3 hops")
     told = 0
     while link.deliver(Stop):
         told += 1
@@ -296,10 +296,10 @@ def test_who_comes_back_after_the_end_is_told():
 def test_a_token_that_meets_the_end_brings_it_home():
     """ "Refused: the run has ended" stops who asked."""
     link = Link()
-    link.do("b", link.cores["b"].halt(0.0, "60 s are over"))
+    link.do("b", link.cores["b"].halt(0.0, "seconds", "60 s are over"))
     link.asks = [asked for asked in link.asks if isinstance(asked[1].question, Token)]
     link.deliver(Token)
-    assert link.disks["a"]["stopped"] == "60 s are over"
+    assert link.disks["a"]["stopped"] == Ending("seconds", "60 s are over")
 
 
 def test_it_stops_when_the_model_stands_still():
@@ -309,7 +309,7 @@ def test_it_stops_when_the_model_stands_still():
     while link.deliver(Stop):
         pass
     words = {link.disks[name]["stopped"] for name in NAMES}
-    assert words == {"the model has stood still for 6 visits of token 0"}
+    assert words == {Ending("tolerance", "the model has stood still for 6 visits of token 0")}
 
 
 @pytest.mark.parametrize("when", range(1, 8))
@@ -328,7 +328,7 @@ def test_an_agent_goes_on_from_its_rows(when):
     assert broken.visited() == still.visited()
     last = still.visited()[-1][0]
     one, other = (link.disks[last]["custody/0"].message.payload for link in (still, broken))
-    np.testing.assert_array_equal(one.token.board.total, other.token.board.total)
+    np.testing.assert_array_equal(one.token.account.board.total, other.token.account.board.total)
 
 
 def test_a_dead_neighbour_is_counted_out_by_who_holds_the_token():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from amble.arrays import tree_map
 from amble.live.effects import Persist, Reply, Settings, Wake
 from amble.live.faults.tally import Mean
-from amble.live.message import Accepted, Epoch, Found, Passed, Refused, Seek, Stop, Token
+from amble.live.message import Accepted, Ending, Epoch, Found, Passed, Refused, Seek, Stop, Token
 from amble.live.protocol import Core
 from amble.live.visits import GiftVisits
 
@@ -37,7 +37,7 @@ questions = st.one_of(
     tokens,
     st.builds(Passed, which, epochs, hops, senders),
     st.builds(Seek, which, senders),
-    st.builds(Stop, st.just("over"), senders),
+    st.builds(Stop, st.just(Ending("hops", "over")), senders),
 )
 answers = st.one_of(
     st.none(), st.just(Accepted()), st.builds(Refused, st.just("no")), st.builds(Found, which, epochs, hops)

@@ -30,9 +30,9 @@ def test_a_token_whose_first_agent_died_with_it_is_issued_from_the_beginning():
 
 
 def test_one_who_seeks_a_token_hears_that_the_run_has_ended():
-    link = Link()
+    link = Link(stall_s=1e6)
     link.walk(4)
-    link.do("a", link.cores["a"].halt(link.now, "enough"))
+    link.do("a", link.cores["a"].halt(link.now, "seconds", "enough"))
     link.asks.clear()  # nobody hears it
     link.wait(2 * SILENCE_S, "b")
     link.deliver(Seek)

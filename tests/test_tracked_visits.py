@@ -54,9 +54,9 @@ def assert_accounts_are_whole(live, agents):
     """Every token is the sum of what these agents last gave it, over their number."""
     for m, parcel in enumerate(live.parcels):
         assert not parcel.recounting
-        assert float(parcel.members) == float(parcel.token.weight) == len(agents)
+        assert float(parcel.members) == float(parcel.token.account.weight) == len(agents)
         given = sum(live.shares[m, i].given for i in agents)
-        np.testing.assert_allclose(parcel.token.total, given, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(parcel.token.account.total, given, rtol=0, atol=1e-12)
 
 
 @every_method
@@ -70,8 +70,8 @@ def test_without_losses_a_live_visit_is_the_simulators(method, kind):
         np.testing.assert_array_equal(live.visit(m, i), simulated.visit(m, i))
         np.testing.assert_array_equal(live.holders[i].agent, simulated.agents[i])
         np.testing.assert_array_equal(live.shares[m, i], simulated.slots[m, i])
-        np.testing.assert_array_equal(live.parcels[m].token.total, simulated.tokens[m].total)
-        np.testing.assert_array_equal(live.parcels[m].token.weight, simulated.tokens[m].weight)
+        np.testing.assert_array_equal(live.parcels[m].token.account.total, simulated.tokens[m].total)
+        np.testing.assert_array_equal(live.parcels[m].token.account.weight, simulated.tokens[m].weight)
 
 
 @every_method
@@ -85,7 +85,7 @@ def test_after_a_recount_a_visit_is_that_of_a_run_of_the_survivors(method):
     assert_accounts_are_whole(live, range(4))
     fresh.agents = [holder.agent for holder in live.holders[:4]]
     fresh.slots = {key: share for key, share in live.shares.items() if key[1] < 4}
-    fresh.tokens = [token._replace(total=live.parcels[m].token.total) for m, token in enumerate(fresh.tokens)]
+    fresh.tokens = [token._replace(total=live.parcels[m].token.account.total) for m, token in enumerate(fresh.tokens)]
     for m, i in schedule(method.tokens, 60, agents=4):
         np.testing.assert_array_equal(live.visit(m, i), fresh.visit(m, i))
 
@@ -151,7 +151,7 @@ def test_one_that_leaves_before_it_gave_is_not_waited_for(method):
         live.visit(m, 0)
         live.leave(m, 3)
         live.leave(m, 3)  # it meets the token again before it can end
-        assert float(live.parcels[m].token.weight) == 3
+        assert float(live.parcels[m].token.account.weight) == 3
     laps(live, 2, range(3))
     assert_accounts_are_whole(live, range(3))
 

@@ -5,6 +5,7 @@ import struct
 import subprocess
 import sys
 import tracemalloc
+import typing
 
 import msgspec
 import numpy as np
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 
 from amble import AmbleError
 from amble.arrays import named_leaves, tree_map
+from amble.live import accounts, visits
 from amble.live import message as messages
-from amble.live import visits
 from amble.live.formats import wire
 from amble.live.formats.packing import digest
 from amble.live.formats.shape import MAGIC, PREFIX_SIZE
@@ -70,6 +71,7 @@ EPOCHS, ABOUT = (
     st.integers(0, TOKENS - 1),
 )
 TEXTS = st.text(min_size=1, max_size=500).filter(str.isprintable)
+ENDINGS = st.builds(messages.Ending, st.sampled_from(typing.get_args(messages.Cause)), TEXTS)
 TOKENS_SEEN = st.builds(
     lambda m, epoch, hop, sender, seed: messages.Token(m, epoch, hop, sender, payload(SHAPE, m, seed)),
     ABOUT, EPOCHS, HOPS, NAMES, st.integers(0, 99),
@@ -79,11 +81,12 @@ QUESTIONS = st.one_of(
     st.builds(messages.Passed, ABOUT, EPOCHS, HOPS, NAMES),
     st.builds(messages.Seek, ABOUT, NAMES),
     st.builds(messages.Leaving, NAMES),
-    st.builds(messages.Stop, TEXTS, NAMES),
+    st.builds(messages.Stop, ENDINGS, NAMES),
 )
 ANSWERS = st.one_of(
     st.just(messages.Accepted()),
     st.builds(messages.Refused, TEXTS),
+    st.builds(messages.Ended, ENDINGS),
     st.builds(messages.Found, ABOUT, EPOCHS, HOPS),
 )
 
@@ -126,8 +129,9 @@ def test_what_was_decoded_is_the_receivers_own_memory():
 
 
 def test_zeros_keep_their_sign_and_the_smallest_numbers_are_kept():
-    tiny = tree_map(lambda leaf: np.full(np.shape(leaf), -0.0), SHAPE.template)._replace(total=np.full(4, 5e-324))
-    token = TOKEN._replace(token=0, payload=tiny)
+    tiny = tree_map(lambda leaf: np.full(np.shape(leaf), -0.0), SHAPE.template)
+    account = tiny.token.account._replace(z=np.full(4, 5e-324))
+    token = TOKEN._replace(token=0, payload=tiny._replace(token=tiny.token._replace(account=account)))
     assert_same(ask(wire.encode(SHAPE, token)), token)
 
 
@@ -187,9 +191,10 @@ def test_headers_have_the_right_fields_and_no_more():
     refused("its header is wrong", with_header(SHAPE, b""))
     refused("its header is wrong", with_header(SHAPE, b"\x91" * 300))
     refused("its header is wrong", with_header(SHAPE, b"\x93\xa4seek\x00\xa2\xff\xfe"))  # no UTF-8
-    refused("length <= 500", header_of("stop", "a" * 501, "anna"))
-    refused("length >= 1", header_of("stop", "", "anna"))
-    refused("cannot be printed", header_of("stop", "line\nline", "anna"))
+    refused("length <= 500", header_of("stop", "hops", "a" * 501, "anna"))
+    refused("length >= 1", header_of("stop", "hops", "", "anna"))
+    refused("Invalid enum value 'boredom'", header_of("stop", "boredom", "enough", "anna"))
+    refused("cannot be printed", header_of("stop", "hops", "line\nline", "anna"))
     refused("bytes too many", repaired(wire.encode(SHAPE, messages.Seek(0, "anna")) + bytes(8)))
     with pytest.raises(wire.Refusal, match="its header is wrong"):
         wire.decode_answer(SHAPE, wire.encode(SHAPE, TOKEN))
@@ -223,7 +228,7 @@ def test_payloads_have_the_shape_and_the_ledger_of_their_token():
 @pytest.mark.parametrize(
     ("count", "value"),
     [
-        ("members", -1.0), ("members", 1e300), ("members", 1.5), ("counted", 12346.0), ("since", -2.0),
+        ("members", -1.0), ("members", 1e300), ("members", 1.5), ("since", -2.0),
         ("since", 12346.0), ("calm", -1.0), ("calm", 5e-324), ("buried", 2.0), ("buried", 0.5), ("met", 12346.0),
         ("met", -1.0),
     ],
@@ -235,18 +240,38 @@ def test_counts_of_a_parcel_are_such_as_visits_lead_to(count, value):
     refused(f"its {count} must be whole and from", wire.encode(SHAPE, wrong))
 
 
+def with_account(**changes):
+    account = TOKEN.payload.token.account._replace(**changes)
+    return TOKEN._replace(payload=TOKEN.payload._replace(token=TOKEN.payload.token._replace(account=account)))
+
+
 @pytest.mark.parametrize("version", [-1.0, 0.5, 2.0**54, 1e300])
 def test_versions_are_such_as_float64_counts(version):
-    board = TOKEN.payload.token.board
+    board = TOKEN.payload.token.account.board
     board = board._replace(version=np.full(np.shape(board.version), version))
-    payload = TOKEN.payload._replace(token=TOKEN.payload.token._replace(board=board))
-    refused("its version must be whole and from 0 to", wire.encode(SHAPE, TOKEN._replace(payload=payload)))
+    refused("its version must be whole and from 0 to", wire.encode(SHAPE, with_account(board=board)))
+
+
+@pytest.mark.parametrize(
+    ("count", "value"),
+    [
+        ("generation", -1.0),
+        ("generation", 2.0**41),
+        ("awaited", 2.0),
+        ("buried", 0.5),
+        ("gifts", -1.0),
+        ("gifts", 1e300),
+    ],
+)
+def test_counts_of_an_account_are_such_as_visits_lead_to(count, value):
+    leaf = np.full(np.shape(getattr(TOKEN.payload.token.account, count)), value)
+    refused("must be whole and from 0 to", wire.encode(SHAPE, with_account(**{count: leaf})))
 
 
 def test_the_last_epoch_and_hop_leave_versions_exact():
-    """visits.py: "a ledger's versions: those of a later epoch are all larger"; in float64, up to the last one."""
-    assert messages.HOPS_MAX <= visits.EPOCH_VERSIONS
-    assert (messages.EPOCHS_MAX + 1) * visits.EPOCH_VERSIONS <= 2**53
+    """accounts.py: "all are whole numbers below 2**53", up to the last one."""
+    assert messages.HOPS_MAX <= accounts.EPOCH_VERSIONS
+    assert (messages.EPOCHS_MAX + 1) * accounts.EPOCH_VERSIONS <= 2**53
     refused("its header is wrong: Expected `int` <=", header_of("passed", 0, messages.EPOCHS_MAX + 1, 0, 0, "anna"))
     refused("its header is wrong: Expected `int` <=", header_of("passed", 0, 0, 0, messages.HOPS_MAX + 1, "anna"))
 

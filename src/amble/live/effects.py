@@ -86,6 +86,7 @@ class Settings:
     seed: int = 0
     next: tuple[Mapping[str, str], ...] = ()  # one a token: where it goes from each agent, if that neighbour is up
     patience_s: float = 2.0
+    stall_s: float = 10.0  # for an answer of a neighbour that is up
     retry_s: float = 0.1
     retry_max_s: float = 2.0
     tell_s: float = 0.0  # after a hand-over was taken, until who gave the token is told of it
@@ -110,9 +111,11 @@ class Errand:
     """What is going on with a token in custody; not journaled, for after a crash it is all asked again."""
 
     asked: int | None = None  # the question under way
+    since_s: float | None = None  # when it was first asked, or then taken
     taken: bool = False
     passed: bool = False
     tell_s: float | None = None  # when who gave it is told that it was handed on; None: nobody has to be
+    refusal: str = ""  # the last that was answered
     again_s: float = 0.0
     wait_s: float = 0.0
 

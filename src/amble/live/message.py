@@ -3,10 +3,12 @@
 Every message is a question that gets an answer: an agent knows that it was heard only when the answer is there.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 # a run ends there: a ledger's versions, of which each epoch has as many as hops (visits.py), are exact up to 2**53
 HOPS_MAX, EPOCHS_MAX = 2**36, 2**17 - 1
+
+Cause = Literal["tolerance", "hops", "seconds", "diverged", "lost"]
 
 
 class Epoch(NamedTuple):
@@ -48,10 +50,17 @@ class Leaving(NamedTuple):
     sender: str
 
 
+class Ending(NamedTuple):
+    """Why a run ends: a word that decides, and a sentence for people, which is never empty."""
+
+    cause: Cause
+    words: str
+
+
 class Stop(NamedTuple):
     """The run ends; pass it on."""
 
-    reason: str
+    ending: Ending
     sender: str
 
 
@@ -65,6 +74,12 @@ class Refused(NamedTuple):
     reason: str
 
 
+class Ended(NamedTuple):
+    """Not taken, for the run has ended."""
+
+    ending: Ending
+
+
 class Found(NamedTuple):
     """The newest that I have seen of a token."""
 
@@ -74,4 +89,4 @@ class Found(NamedTuple):
 
 
 Question = Token | Passed | Seek | Leaving | Stop
-Answer = Accepted | Refused | Found
+Answer = Accepted | Refused | Ended | Found

@@ -33,14 +33,16 @@ from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
 from amble.run import write_whole
 
-ANSWER_S = 60.0  # how long an answer is waited for: a visit may take long, and who is dead is known at once
+ANSWER_S = 600.0  # how long an answer is waited for: a visit may take long; the protocol goes round who is silent
 STATUS_S = 0.5
 LINGER_S = 3.0  # after the end, and the patience: so that neighbours hear of it, also those who come back just now
 MISSED_S = 5.0  # after the start, who is not there is named
 SOON_S = 0.05  # until what nobody waits for is taken up
 FULL_S = 1.0  # between two attempts to write to a full disk
-TOLD = {"recount": logging.WARNING, "reissue": logging.WARNING, "absorbed": logging.INFO, "refused": logging.ERROR,
-        "stopped": logging.INFO, "leaves": logging.INFO, "left": logging.INFO}  # fmt: skip
+TOLD = {
+    "doubt": logging.WARNING, "recount": logging.WARNING, "reissue": logging.WARNING, "absorbed": logging.INFO,
+    "refused": logging.ERROR, "stopped": logging.INFO, "leaves": logging.INFO, "left": logging.INFO,
+}  # fmt: skip
 LEAVE, LEAVE_S = "leave", 30.0  # the file that asks for it, with the seconds that it may take
 
 log = logging.getLogger("amble.live")
@@ -159,7 +161,9 @@ class Node:
                     self._carry_out(self.thanks.popleft()(now), transport)
                 self._carry_out(act(now), transport)
                 if self.config.stop.seconds and now - self.joined_s > self.config.stop.seconds:
-                    self._carry_out(self.core.halt(now, f"{self.config.stop.seconds:g} s are over"), transport)
+                    self._carry_out(
+                        self.core.halt(now, "seconds", f"{self.config.stop.seconds:g} s are over"), transport
+                    )
                 if now >= self.status_s:
                     self.status_s = now + STATUS_S
                     self._write_status()
@@ -269,6 +273,7 @@ class Node:
         status = {
             "name": core.me, "time_s": time.time(), "visits": int(holder.visits), "bytes": self.bytes,
             "up": sorted(set(core.neighbours) - core.down_s.keys()), "down": sorted(core.down_s),
+            "doubts": {name: doubt.why for name, doubt in sorted(core.doubts.of.items())},
             "tokens": tokens, "stopped": core.stopped, "ended": ended, "leaving": core.leaving, "left": core.left,
         }  # fmt: skip
         files = {self.folder / "status.json": json.dumps(status).encode()}

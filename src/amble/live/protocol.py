@@ -18,6 +18,10 @@ it, and it alone, issues its copy again in the next epoch. If a token has not be
 (`silence_s`), an agent asks its neighbours and, if none knows better, issues its last copy again; or the token as it
 began, where neither it nor a neighbour that answers ever had one.
 
+**Doubt.** A neighbour that is up may still not work: its disk hangs, its link is dead one way, it keeps tokens or
+refuses them. A token that it does not answer for within `stall_s`, or takes and does not pass on within three times
+that, counts as lost: it is issued again round that neighbour (doubts.py), if there is another way, or else waited for.
+
 **Counting anew.** A new epoch begins with a recount (visits.py), so what the dead gave goes out of the model. An agent
 whose journal knows less of its visits than the token does begins one, lest what it gave before counts twice. A holder
 also begins one when a neighbour has been down for `patience_s`, the token has not met it for some laps (the link to it
@@ -44,12 +48,26 @@ from typing import Any
 import numpy as np
 
 from amble.live import message as messages
-from amble.live.effects import Custody, Effect, Errand, Reply, Report, Share, Sight, Visit, Wake
+from amble.live.effects import Ask, Custody, Effect, Errand, Reply, Report, Share, Sight, Visit, Wake
 from amble.live.formats.packing import flat
-from amble.live.message import Accepted, Answer, Epoch, Found, Leaving, Passed, Question, Refused, Seek, Stop, Token
+from amble.live.message import (
+    Accepted,
+    Answer,
+    Cause,
+    Ended,
+    Ending,
+    Epoch,
+    Found,
+    Leaving,
+    Passed,
+    Question,
+    Refused,
+    Seek,
+    Stop,
+    Token,
+)
 from amble.live.standpoint import RETRY, SILENCE, Standpoint
 
-ENDED = "the run has ended: "
 NEVER = Epoch(-1, 0)  # of a share that was taken out again
 ALL_OUT = "all that it gave is out of the model"
 
@@ -59,6 +77,7 @@ class Core(Standpoint):
     """One agent."""
 
     errands: dict[int, Errand] = field(default_factory=dict)
+    asked_s: dict[int, float] = field(default_factory=dict)  # when each question that is not answered was asked
     seen_s: dict[int, float] = field(default_factory=dict)
     sought_s: dict[int, float] = field(default_factory=dict)  # when a token that is not seen was last asked for
     unknown: set[int] = field(default_factory=set)  # tokens that a neighbour who was asked has not seen either
@@ -87,9 +106,9 @@ class Core(Standpoint):
             self._token(now, question_number, question)
         elif isinstance(question, Seek):
             sight = self.rows.get(f"sight/{question.token}")
-            known = Found(question.token, *sight) if sight else Refused("not seen")
-            if self.stopped:  # which the one who asks has not heard
-                known = Refused(ENDED + self.stopped)
+            known: Answer = Found(question.token, *sight) if sight else Refused("not seen")
+            if self.ending:  # which the one who asks has not heard
+                known = Ended(self.ending)
             self.saying.append(Reply(question_number, known))
         elif isinstance(question, Leaving):
             self.parting.add(question.sender)
@@ -103,14 +122,18 @@ class Core(Standpoint):
                 if custody and (custody.message.epoch, custody.message.hop) == (question.epoch, question.hop):
                     self.errands[question.token].passed = True
                     self.seen_s[question.token] = now
+                    self.doubts.works(question.sender)
             elif isinstance(question, Stop):
-                self._stop(question.reason)
+                self._stop(*question.ending)
         return self._said(now)
 
     def answered(self, now: float, number: int, answer: Answer | None) -> list[Effect]:
         """An answer, or None where there was none in time: nobody knows whether the question was heard."""
         to, question = self.asked.pop(number, ("", None))
+        asked_s = self.asked_s.pop(number, now)
         if isinstance(question, Token):
+            if isinstance(answer, Accepted):
+                self.doubts.answered(now - asked_s)
             self._handed(now, number, to, question, answer)
         elif isinstance(question, Seek):
             self._sought(now, question, answer)
@@ -123,13 +146,15 @@ class Core(Standpoint):
             if not up:
                 self.down_s.setdefault(name, now)
             elif self.down_s.pop(name, None) is not None:
+                self.up_s[name] = now
+                self.doubts.works(name)
                 self.watch = {key: hop for key, hop in self.watch.items() if key[1] != name}
                 self.parting.discard(name)
                 self.parted.discard(name)
                 for errand in self.errands.values():
                     errand.again_s, errand.wait_s = now, 0.0
-                if self.stopped:
-                    self._ask(name, Stop(self.stopped, self.me))
+                if self.ending:
+                    self._ask(name, Stop(self.ending, self.me))
         return self._said(now)
 
     def tick(self, now: float) -> list[Effect]:
@@ -141,16 +166,21 @@ class Core(Standpoint):
         self._persist({"leaving": "asked"})
         return self._said(now)
 
-    def halt(self, now: float, reason: str) -> list[Effect]:
+    def halt(self, now: float, cause: Cause, words: str) -> list[Effect]:
         """The run is to end, for a reason from outside: its time is up."""
-        self._stop(reason)
+        self._stop(cause, words)
         return self._said(now)
 
     # --- visits -----------------------------------------------------------------------------------------------------
 
     @property
+    def ending(self) -> Ending | None:
+        return self.rows.get("stopped")
+
+    @property
     def stopped(self) -> str:
-        return str(self.rows.get("stopped", ""))
+        """Why the run has ended, in words; "" while it goes on."""
+        return self.ending.words if self.ending else ""
 
     @property
     def leaving(self) -> bool:
@@ -164,8 +194,9 @@ class Core(Standpoint):
     def _token(self, now: float, question_number: int, message: Token) -> None:
         m = message.token
         sight = self.rows.get(f"sight/{m}")
-        if self.stopped:
-            self.saying.append(Reply(question_number, Refused(ENDED + self.stopped)))
+        self.doubts.works(message.sender)
+        if self.ending:
+            self.saying.append(Reply(question_number, Ended(self.ending)))
         elif sight and message.epoch < sight.epoch:
             self.saying += [Reply(question_number, Accepted()), Report("absorbed", m, message.epoch, message.hop)]
         elif sight and message.epoch == sight.epoch and message.hop < sight.hop:
@@ -176,12 +207,12 @@ class Core(Standpoint):
     def _visit(self, now: float, message: Token, question_number: int | None) -> None:
         m, epoch, parcel = message.token, message.epoch, message.payload
         gone, sight = self._gone(now, m, parcel), self.rows.get(f"sight/{m}")
+        holder = self.rows.get("holder") or self.visits.holder(self.objective)
         forgot = parcel.met[self.place] > (sight.hop if sight else 0)  # it came back without its journal, or an old one
         if self.visits.exact and (forgot or gone.any()) and epoch.number < messages.EPOCHS_MAX:
             epoch = Epoch(epoch.number + 1, self.place)
-            parcel = self.visits.recount(parcel, epoch, gone)
+            parcel = self.visits.recount(parcel, epoch, gone, holder)
             self.saying.append(Report("recount", m, epoch, message.hop, ", ".join(self._names(gone))))
-        holder = self.rows.get("holder") or self.visits.holder(self.objective)
         share = self.rows.get(f"share/{m}")
         fresh = share is None or share.epoch != epoch
         known = (holder, share.share if share else self.visits.share(), parcel, self.place, message.hop + 1, fresh)
@@ -190,12 +221,13 @@ class Core(Standpoint):
         if (made := self._made(known)) is None:
             if question_number is not None:
                 self.saying.append(Reply(question_number, Refused("a visit of it gives numbers that are not finite")))
-            self._stop(f"token {m} has diverged at hop {message.hop + 1}: try other settings of the method")
+            self._stop("diverged", f"token {m} has diverged at hop {message.hop + 1}: try other settings of the method")
             return
         holder, given, parcel = made
         outgoing = Token(m, epoch, message.hop + 1, self.me, parcel)
         given_as = Sight(message.epoch, message.hop)
-        custody = Custody(outgoing, self._next(outgoing, message.sender), message.sender, given_as)
+        self._warned(now, parcel)
+        custody = Custody(outgoing, self._next(now, outgoing, message.sender), message.sender, given_as)
         rows = {
             "holder": holder,
             f"share/{m}": Share(NEVER if self.leaving else epoch, given),
@@ -207,6 +239,8 @@ class Core(Standpoint):
         if question_number is not None:
             self.saying.append(Reply(question_number, Accepted()))
         self.saying.append(Report("visit", m, epoch, message.hop + 1))
+        if before and before.message.epoch == message.epoch:
+            self.doubts.works(before.to)  # who has passed it on: it is back
         if before and before.giver != message.sender:
             self._tell(m, before)
         self.errands[m], self.seen_s[m] = Errand(again_s=now), now
@@ -215,9 +249,9 @@ class Core(Standpoint):
             2 * max(1.0, float(parcel.members)),
         )
         if message.hop + 1 >= limit:
-            self._stop(f"token {m} has made its {limit:.0f} hops")
+            self._stop("hops", f"token {m} has made its {limit:.0f} hops")
         elif self.settings.tolerance and parcel.calm >= still and self._everybody(now, parcel):
-            self._stop(f"the model has stood still for {int(parcel.calm)} visits of token {m}")
+            self._stop("tolerance", f"the model has stood still for {int(parcel.calm)} visits of token {m}")
 
     def _made(self, known: Any) -> Any:
         """The visit's outcome; None where that is not finite, as the numbers are too large or a matrix is singular."""
@@ -237,19 +271,24 @@ class Core(Standpoint):
         errand.asked = None
         custody: Custody = self.rows[f"custody/{message.token}"]
         if isinstance(answer, Accepted):
-            errand.taken = True
+            errand.taken, errand.since_s = True, now
             self.seen_s[message.token] = now
             if custody.giver not in (self.me, ""):
                 errand.tell_s = now + self.settings.tell_s
-        elif isinstance(answer, Refused) and answer.reason.startswith(ENDED):
-            self._stop(answer.reason.removeprefix(ENDED))
+        elif isinstance(answer, Ended):
+            self._stop(*answer.ending)
         else:
             if isinstance(answer, Refused):
-                self.saying.append(
-                    Report("refused", message.token, message.epoch, message.hop, f"{to}: {answer.reason}")
-                )
+                self._refused(errand, to, message, answer.reason)
             errand.wait_s = min(max(2 * errand.wait_s, self.settings.retry_s), self.settings.retry_max_s)
             errand.again_s = now + errand.wait_s * (0.5 + self._draw(message.token, number, RETRY))
+
+    def _refused(self, errand: Errand, to: str, message: Token, reason: str) -> None:
+        if errand.refusal != reason:  # said once, for it is asked again and again
+            self.saying.append(Report("refused", message.token, message.epoch, message.hop, f"{to}: {reason}"))
+        errand.refusal = reason
+        if to in self.doubts.of:  # once more: there is nothing to wait for
+            errand.since_s = -math.inf
 
     def _tell(self, m: int, custody: Custody) -> None:
         """Who gave it may forget it, if that is not said yet."""
@@ -265,7 +304,7 @@ class Core(Standpoint):
         if custody is None or errand.passed:
             return
         if not custody.to:
-            if to := self._next(custody.message, custody.giver):
+            if to := self._next(now, custody.message, custody.giver):
                 self._persist({f"custody/{m}": custody._replace(to=to, tried=True)})
                 self._hand_over(now, m)
             return
@@ -274,20 +313,37 @@ class Core(Standpoint):
             if self.visits.exact:
                 self._issue_again(now, m, custody)
             return
+        if errand.since_s is not None and now - errand.since_s >= self.doubts.limit_s(errand.taken):
+            self._doubt(now, m, custody)
+            return
         if not errand.taken and errand.asked is None and custody.to not in self.down_s and now >= errand.again_s:
             errand.asked = self._ask(custody.to, custody.message)
+            errand.since_s = now if errand.since_s is None else errand.since_s
+
+    def _doubt(self, now: float, m: int, custody: Custody) -> None:
+        """Who was handed the token does not do its part: the token goes round it, where there is another way."""
+        errand = self.errands[m]
+        what = "has kept a token" if errand.taken else "has not answered"
+        why = f"{what} for {self.doubts.limit_s(errand.taken):.0f} s"
+        why = f"refuses tokens ({errand.refusal})" if errand.refusal else why
+        self.doubts.add(now, custody.to, why, errand.taken)
+        self.saying.append(Report("doubt", m, custody.message.epoch, custody.message.hop, f"{custody.to} {why}"))
+        if self.visits.exact and set(self._up()) - self.doubts.now(now):
+            self._issue_again(now, m, custody)
+        else:
+            errand.since_s = now  # there is nobody else: it is waited for
 
     def _issue_again(self, now: float, m: int, custody: Custody) -> None:
         sight: Sight = self.rows.get(f"sight/{m}", custody.given)
         epoch = Epoch(max(sight.epoch.number, custody.message.epoch.number) + 1, self.place)
         if epoch.number > messages.EPOCHS_MAX:
-            self._stop(f"token {m} is lost, and has been issued again {messages.EPOCHS_MAX:,} times before")
+            self._stop("lost", f"token {m} is lost, and has been issued again {messages.EPOCHS_MAX:,} times before")
             return
         gone = self._gone(now, m, custody.message.payload, custody.to)
         parcel = self.visits.recount(custody.message.payload, epoch, gone)
         message = Token(m, epoch, custody.message.hop, self.me, parcel)
-        to = self._next(message, "")
-        fresh = Custody(message, to, "", Sight(epoch, message.hop), bool(to))
+        to = self._next(now, message, "")
+        fresh = Custody(message, to, custody.giver, custody.given, bool(to))
         # said first: a crash in between must not leave an epoch of which the record does not know how it began
         self.saying.append(Report("reissue", m, epoch, message.hop, ", ".join(self._names(gone))))
         self._persist({f"custody/{m}": fresh, f"sight/{m}": Sight(epoch, message.hop)})
@@ -328,23 +384,23 @@ class Core(Standpoint):
         mine = self.rows.get(f"sight/{question.token}")
         if isinstance(answer, Found) and (mine is None or (answer.epoch, answer.hop) > mine):
             self.seen_s[question.token] = now  # it is about
-        elif isinstance(answer, Refused) and answer.reason.startswith(ENDED):
-            self._stop(answer.reason.removeprefix(ENDED))
+        elif isinstance(answer, Ended):
+            self._stop(*answer.ending)
         elif isinstance(answer, Refused):
             self.unknown.add(question.token)
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def _stop(self, reason: str) -> None:
-        if not self.stopped:
-            self._persist({"stopped": reason})
-            self.saying.append(Report("stopped", words=reason))
+    def _stop(self, cause: Cause, words: str) -> None:
+        if self.ending is None:
+            self._persist({"stopped": Ending(cause, words or "no reason was given")})
+            self.saying.append(Report("stopped", words=self.stopped))
             self._flood()
 
     def _flood(self) -> None:
         for name in self.neighbours:
-            if name not in self.down_s:
-                self._ask(name, Stop(self.stopped, self.me))
+            if self.ending and name not in self.down_s:
+                self._ask(name, Stop(self.ending, self.me))
 
     def _custody(self) -> Iterator[tuple[int, Custody]]:
         """The tokens that were here, and have not been here again since."""
@@ -382,6 +438,7 @@ class Core(Standpoint):
                 self._leave(now)
             self.saying.append(Wake(self._wake_s(now)))
         said, self.saying = self.saying, []
+        self.asked_s |= {effect.number: now for effect in said if isinstance(effect, Ask)}
         return said
 
     def _wake_s(self, now: float) -> float:
@@ -392,6 +449,8 @@ class Core(Standpoint):
         for m, errand in self.errands.items():
             if f"custody/{m}" in self.rows and not errand.taken and errand.asked is None:
                 times.append(errand.again_s)
+            if errand.since_s is not None and not errand.passed:
+                times.append(errand.since_s + self.doubts.limit_s(errand.taken))
             if errand.tell_s is not None:
                 times.append(errand.tell_s)
             times.append(self.seen_s[m] + self.settings.silence_s)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from amble import chance
+from amble.live.doubts import Doubts
 from amble.live.effects import Ask, Effect, Persist, Settings, Visit
 from amble.live.message import Question, Token
 
@@ -26,24 +27,34 @@ class Standpoint:
     parting: set[str] = field(default_factory=set, kw_only=True)  # neighbours that are about to leave
     watch: dict[tuple[int, str], float] = field(default_factory=dict, kw_only=True)  # the hop when one was looked for
     begun_s: float = field(default=0.0, kw_only=True)
+    up_s: dict[str, float] = field(default_factory=dict, kw_only=True)  # since when a neighbour is, if it is
+    doubts: Doubts = field(init=False)
     rows: dict[str, Any] = field(default_factory=dict)  # what Persist was given, as the journal has it
     asked: dict[int, tuple[str, Question]] = field(default_factory=dict, kw_only=True)  # and not yet answered
     number: int = field(default=0, kw_only=True)
     saying: list[Effect] = field(default_factory=list, kw_only=True)
 
+    def __post_init__(self) -> None:
+        self.doubts = Doubts(self.settings.stall_s)
+
     @property
     def place(self) -> int:
         return self.settings.places[self.me]
 
-    def _next(self, message: Token, giver: str) -> str:
+    def _up(self) -> list[str]:
+        return [name for name in self.neighbours if name not in self.down_s and name not in self.parting]
+
+    def _next(self, now: float, message: Token, giver: str) -> str:
         """The walk: the way laid out for this token, else any neighbour that is up; "" if none is.
 
-        Where the way is broken, two agents on either side of the gap would send a token to and fro for ever: so it does
-        not go straight back where there is another way, and while somebody is gone it strays from its way at times. If
-        only a link is down nobody is gone, but a few agents may pass the token round among themselves: once it has not
-        met somebody for long, it goes to whom it has not met for longest.
+        It goes to one in doubt only where there is nobody else. Where the way is broken, two agents on either side of
+        the gap would send a token to and fro for ever: so it does not go straight back where there is another way, and
+        while somebody is gone it strays from its way at times. If only a link is down nobody is gone, but a few agents
+        may pass the token round among themselves: once it has not met somebody for long, it goes to whom it has not met
+        for longest.
         """
-        up = [name for name in self.neighbours if name not in self.down_s and name not in self.parting]
+        doubtful, up = self.doubts.now(now), self._up()
+        up = [name for name in up if name not in doubtful] or up
         ways = [name for name in up if name != giver] or up
         met, buried, places = message.payload.met.tolist(), message.payload.buried.tolist(), self.settings.places
         latest = max(met)
@@ -61,20 +72,30 @@ class Standpoint:
         return ways[int(draw / (stray if laid in ways else 1.0) * len(ways))] if ways else ""
 
     def _gone(self, now: float, m: int, parcel: Any, lost: str = "") -> Any:
-        """1 for each neighbour that has been down for longer than is waited, and that the token has not met for laps.
+        """1 for each neighbour that has been down, or in doubt, for longer than is waited, and that the token has not
+        met for laps.
 
         A link may be down between two that are well; then the token meets it elsewhere, and it is not gone. `lost` is
         who had the token when it was lost: it is counted anew in any case, so there is nothing to wait for.
         """
         gone = np.zeros(self.settings.size)
-        for name, since_s in self.down_s.items():
-            if now - since_s >= self.settings.patience_s:
-                place, latest = self.settings.places[name], float(parcel.met.max())
+        doubtful = {name: self.doubts.of[name].since_s for name in self.doubts.now(now)}
+        for name, since_s in (doubtful | self.down_s).items():
+            place, latest = self.settings.places[name], float(parcel.met.max())
+            if name == lost:
+                gone[place] = 1.0 - parcel.buried[place]
+            elif now - since_s >= self.settings.patience_s:
                 watched = self.watch[m, name] = min(self.watch.get((m, name), latest), latest)
                 unmet = latest - max(watched, float(parcel.met[place]))
-                if name == lost or unmet >= UNMET_LAPS * (1.0 + float(parcel.members)):
+                if unmet >= UNMET_LAPS * (1.0 + float(parcel.members)):
                     gone[place] = 1.0 - parcel.buried[place]
         return gone
+
+    def _warned(self, now: float, parcel: Any) -> None:
+        """Whom others have counted out, though it has been up from here for long, is in doubt."""
+        for name in self._up():
+            if parcel.buried[self.settings.places[name]] and now - self.up_s.get(name, now) > self.settings.stall_s:
+                self.doubts.warned(now, name)
 
     def _everybody(self, now: float, parcel: Any) -> bool:
         """Whether all agents were met, and all are in the model but for those that are known to be gone since.

@@ -16,20 +16,28 @@ and ends where such a run does.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from amble.arrays import Array, norm
+from amble.arrays import Array
 from amble.live.message import Epoch
 from amble.live.visits import LAPS_MAX, Holder, Parcel, Visits
 from amble.methods.copies import Agent, Slot
 from amble.methods.gifts import Token
 
 
+class TrackedToken(NamedTuple):
+    """What a token carries: its account, and the recount that may take its place."""
+
+    account: Token
+    total: Array
+    counted: Array  # agents in the recount
+
+
 @dataclass(frozen=True)
 class TrackedVisits(Visits):
-    """For API-BCD and gAPI-BCD with the token rule `tracked`: re-issued exactly."""
+    """For API-BCD and gAPI-BCD with the token rule `tracked`: reissued exactly."""
 
     exact = True
 
@@ -39,8 +47,8 @@ class TrackedVisits(Visits):
 
     def parcel(self, m: int) -> Parcel:
         start, zero = np.zeros(self.dimension), np.zeros(())
-        token = self.rules.token(start, self.agents, m)
-        return Parcel(token, start, zero, zero, zero, zero - 1, zero, *np.zeros((2, self.agents + self.room)))
+        token = TrackedToken(self.rules.token(start, self.agents, m), start, zero)
+        return Parcel(token, zero, *self.counts())
 
     def visit(
         self, f: Any, holder: Holder, share: Slot, parcel: Parcel, me: int, hop: int, fresh: bool
@@ -52,8 +60,7 @@ class TrackedVisits(Visits):
         awaited, parcel = self._awaited(parcel, me), _met(parcel, me, hop, buried=0.0)
         parcel = self._entered(parcel, x if fresh else x - share.given, int(fresh), awaited)
         z_new = self.estimate(parcel)
-        still = holder.visits > 0 and norm(z - holder.z) <= self.tolerance * norm(z)
-        calm = parcel.calm + 1 if still and not parcel.recounting else np.zeros(())
+        calm = parcel.calm + 1 if self.still(holder, z) and not parcel.recounting else np.zeros(())
         holder = Holder(Agent(x, s + (z_new - z)), z, holder.visits + 1)
         return holder, Slot(copy=z_new, given=x), parcel._replace(calm=calm)
 
@@ -73,39 +80,33 @@ class TrackedVisits(Visits):
         """Agents that the mean counts, though they have not given yet: all at the start, none after a recount; and not
         this one, from now on."""
         unmet = me < self.agents and parcel.met[me] == 0
-        return max(0.0, float(parcel.token.weight - parcel.members) - unmet)
+        return max(0.0, float(parcel.token.account.weight - parcel.members) - unmet)
 
     def _entered(self, parcel: Parcel, add: Array, more: int, awaited: float) -> Parcel:
         """What is given goes into the token, or into the recount, which takes its place when it is complete.
 
         `more`: agents that are in it by this.
         """
+        account, total, counted = parcel.token
         if not parcel.recounting:
             members = parcel.members + more
-            return parcel._replace(token=Token(parcel.token.total + add, members + awaited), members=members)
-        counted, since = parcel.counted + more, parcel.since + 1
-        parcel = parcel._replace(total=parcel.total + add, counted=counted, since=since)
+            account = Token(account.total + add, members + awaited)
+            return parcel._replace(token=parcel.token._replace(account=account), members=members)
+        total, counted, since = total + add, counted + more, parcel.since + 1
         left = (parcel.met > 0) & (parcel.buried == 0)
         if counted >= left.sum() or since >= LAPS_MAX * (parcel.members + 1):
-            zero = np.zeros(())
-            parcel = parcel._replace(
-                token=Token(parcel.total, counted), total=0 * add, counted=zero, members=counted, since=zero - 1
-            )
-        return parcel
+            token = TrackedToken(Token(total, counted), 0 * add, np.zeros(()))
+            return parcel._replace(token=token, members=counted, since=np.full((), -1.0))
+        return parcel._replace(token=TrackedToken(account, total, counted), since=since)
 
-    def recount(self, parcel: Parcel, epoch: Epoch, buried: Array) -> Parcel:  # noqa: ARG002
-        """The parcel as its next epoch begins: a recount. There are no ledgers of other tokens, and so no versions."""
+    def recount(self, parcel: Parcel, epoch: Epoch, buried: Array, holder: Holder | None = None) -> Parcel:  # noqa: ARG002
+        """The parcel as its next epoch begins: a recount, of this token's account alone."""
         zero = np.zeros(())
-        return parcel._replace(
-            total=np.zeros(self.dimension),
-            counted=zero,
-            since=zero,
-            calm=zero,
-            buried=np.maximum(parcel.buried, buried),
-        )
+        token = parcel.token._replace(total=np.zeros(self.dimension), counted=zero)
+        return parcel._replace(token=token, since=zero, calm=zero, buried=np.maximum(parcel.buried, buried))
 
     def estimate(self, parcel: Parcel) -> Array:
-        total, weight = parcel.token
+        total, weight = parcel.token.account
         return np.asarray(total / np.where(weight == 0, 1.0, weight))  # nobody is in it once the last one has left
 
 

@@ -1,13 +1,12 @@
-"""Visits that survive losses: gifts belong to an epoch, and a token that is issued again is counted anew.
+"""Visits that survive losses: what an agent gives belongs to a generation of the account, which can begin anew.
 
-A live token is its method's token (methods/boards.py for gift methods, with one ledger or more; methods/copies.py, of
-which the tracked rule has tracked_visits.py) in a parcel. When nothing is ever lost, a visit is the simulator's, number
-by number. When an agent dies, or the token with it, its gifts are still inside the account, and nobody can take them
-out alone. So the token goes on in a new epoch with a recount: estimates are read from the account as it was, while each
-agent that is met puts all that it ever gave this ledger, and what it gives now, into a new one; once everybody who is
-left has done so the new one takes the old one's place. Nothing jumps, and what the dead gave is gone. An agent whose
-share is of an older epoch puts it in whole whenever it is met, during the recount or after it. One that leaves takes
-its share out of each token that passes, so nobody has to count anew.
+A live token is its method's token in a parcel. Gift methods (methods/gifts.py) have one account for all tokens
+(accounts.py), tracked ones an account per token (tracked_visits.py). When nothing is ever lost, a visit is the
+simulator's, number by number. When an agent dies, or a token with it, its gifts are still inside, and nobody can take
+them out alone. So the account begins anew with a *recount*: the model stays what it was, while each agent that is met
+gives its whole gift to the new account; once everybody who is left has done so the new account is read. Nothing jumps,
+and what the dead gave is gone. An agent that comes back gives its whole gift whenever it is met, during the recount or
+after it. One that leaves takes its gift out again, so nobody has to recount.
 """
 
 from dataclasses import dataclass
@@ -17,27 +16,25 @@ import numpy as np
 
 from amble import methods
 from amble.arrays import Array, norm
+from amble.live import accounts
+from amble.live.accounts import Account
 from amble.live.message import Epoch
 from amble.methods import boards
 from amble.methods.gifts import Slot, nothing
 
-EPOCH_VERSIONS, AUTHOR_VERSIONS = 2.0**36, 2.0**26  # a ledger's versions: those of a later epoch are all larger
-PLACES_MAX = int(EPOCH_VERSIONS / AUTHOR_VERSIONS)
-LAPS_MAX = 3  # visits of a recount, in members: those who are not met by then are taken in later
+LAPS_MAX = 3  # visits of a recount, in agents awaited: those who are not met by then are taken in later
+DEFINITE = 1e-9  # of the mean diagonal: a weight with a more negative eigenvalue is no sum of gifts
 
 
 class Parcel(NamedTuple):
     """What travels. Every leaf is a float64 array."""
 
     token: Any  # the method's own
-    total: Array  # the recount's account of this token's ledger
-    weight: Array
-    counted: Array  # agents in it
-    members: Array  # agents in the ledger that estimates are read from
+    members: Array  # agents in the account that estimates are read from
     since: Array  # visits since the recount began; -1: there is none
     calm: Array  # visits in a row at which the model had moved by less than the tolerance
-    buried: Array  # one a place of the run: 1 for agents that are taken out
-    met: Array  # one a place: the hop of the agent's last visit
+    buried: Array  # one per place of the run: 1 for agents that are counted out
+    met: Array  # one per place: the hop of the agent's last visit
 
     @property
     def recounting(self) -> bool:
@@ -52,11 +49,27 @@ class Holder(NamedTuple):
     visits: Array
 
 
-class Share(NamedTuple):
-    """What an agent keeps for each token: all that it gave its ledger, in whichever epoch."""
+class GiftToken(NamedTuple):
+    """What a token of a gift method carries."""
 
-    total: Array
-    weight: Array
+    account: Account
+    m: Array  # which ledger is its own
+
+
+class Giver(NamedTuple):
+    """What an agent of a gift method remembers."""
+
+    own: Any  # of the method
+    given: Slot  # its last gift, in the generation of its account
+    account: Account
+
+    @property
+    def x(self) -> Array:
+        return self.own.x
+
+
+class NoShare(NamedTuple):
+    """Nothing is remembered of a single token."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +90,18 @@ class Visits:
         start = np.zeros(self.dimension)
         return Holder(self.rules.agent(f, start), start, np.zeros(()))
 
+    def counts(self) -> tuple[Array, Array, Array, Array]:
+        """Of a parcel that nobody has visited: since, calm, buried, met."""
+        return np.full((), -1.0), np.zeros(()), *np.zeros((2, self.agents + self.room))
+
+    def still(self, holder: Holder, z: Array) -> bool:
+        """Whether the model has moved by no more than the tolerance since this agent last saw it."""
+        return bool(holder.visits > 0 and norm(z - holder.z) <= self.tolerance * norm(z))
+
 
 @dataclass(frozen=True)
 class GiftVisits(Visits):
-    """For every gift method (I-BCD, WPG, WADMM, Relay): re-issued exactly."""
+    """For every gift method (I-BCD, WPG, WADMM, Relay): reissued exactly."""
 
     exact = True
 
@@ -88,115 +109,156 @@ class GiftVisits(Visits):
     def rules(self) -> boards.BoardRules:
         return boards.BoardRules(self.method)
 
-    def share(self) -> Share:
-        return Share(*nothing(self.method, np.zeros(self.dimension)))
+    def holder(self, f: Any) -> Holder:
+        start = np.zeros(self.dimension)
+        own = self.method.agent(f, start)  # and an account that is older than any token's, and gives way to it
+        return Holder(Giver(own, self._nothing(), self._account(-1.0)), start, np.zeros(()))
+
+    def share(self) -> NoShare:
+        return NoShare()
 
     def parcel(self, m: int) -> Parcel:
-        token = self.rules.token(np.zeros(self.dimension), self.agents, m)
-        token = token._replace(m=np.asarray(token.m, np.float64))
-        zero = np.zeros(())
-        return Parcel(token, *self.share(), zero, zero, zero - 1, zero, *np.zeros((2, self.agents + self.room)))
+        return Parcel(GiftToken(self._account(0.0), np.array(float(m))), np.zeros(()), *self.counts())
+
+    def _account(self, generation: float) -> Account:
+        start, nobody = np.zeros(self.dimension), np.zeros(self.agents + self.room)
+        board = self.rules.board(start, self.agents, 0.0)
+        gifts = np.zeros((self.method.tokens, len(nobody)))
+        return Account(np.array([generation, 0.0]), start, nobody, nobody, board, gifts)
 
     def visit(
-        self, f: Any, holder: Holder, share: Share, parcel: Parcel, me: int, hop: int, fresh: bool
-    ) -> tuple[Holder, Share, Parcel]:
-        """`fresh`: this agent's share is of an older epoch than the token, or it has none."""
-        agent, m = holder.agent, int(parcel.token.m)
-        board = self._merged(agent.board, parcel.token)
-        z = self.rules.read(board)
-        own, v, w = self.method.gift(f, agent.own, z)
-        more = Slot(v - agent.given.v, w - agent.given.w)
-        share = Share(share.total + more.v, share.weight + more.w)
-        add = share if fresh else Share(*more)
-        awaited = self._awaited(parcel, m, me)
-        parcel = parcel._replace(met=_set(parcel.met, me, hop), buried=_set(parcel.buried, me, 0.0))
-        parcel = self._entered(parcel, board, m, add, int(fresh), awaited)
-        agent = boards.Agent(own, Slot(v, w), parcel.token.board)
-        still = holder.visits > 0 and norm(z - holder.z) <= self.tolerance * norm(z)
+        self,
+        f: Any,
+        holder: Holder,
+        share: NoShare,
+        parcel: Parcel,
+        me: int,
+        hop: int,
+        fresh: bool,  # noqa: ARG002 - a generation says it, not an epoch
+    ) -> tuple[Holder, NoShare, Parcel]:
+        m, parcel = int(parcel.token.m), self._met(holder, parcel, me)
+        account = parcel.token.account
+        given = self._given(holder, account)
+        z, own, quiet = account.z, holder.agent.own, parcel.recounting and account.gifts[:, me].any()
+        if not parcel.recounting:
+            z = self._read(account)
+            if not self._sound(account, z):
+                parcel, given, quiet = self._anew(holder, parcel, me), self._nothing(), False
+                account = parcel.token.account
+                z = account.z
+        if not quiet:  # a recount takes one gift of each agent, all at the same model
+            own, v, w = self.method.gift(f, own, z)
+            account = accounts.give(account, m, me, v - given.v, w - given.w)
+            given = Slot(v, w)
+        still = self.still(holder, z)
+        parcel = self._left_with(parcel, account, me, hop)
         calm = parcel.calm + 1 if still and not parcel.recounting else np.zeros(())
-        return Holder(agent, z, holder.visits + 1), share, parcel._replace(calm=calm)
+        giver = Giver(own, given, parcel.token.account)
+        return Holder(giver, z, holder.visits + 1), share, parcel._replace(calm=calm)
 
     def leave(
-        self, holder: Holder, share: Share, parcel: Parcel, me: int, hop: int, fresh: bool
-    ) -> tuple[Holder, Share, Parcel]:
-        """The last visit: all that this agent ever gave the token's ledger goes out again."""
-        agent, m = holder.agent, int(parcel.token.m)
-        board = self._merged(agent.board, parcel.token)
-        none = self.share()
-        less = none if fresh else Share(-share.total, -share.weight)
-        awaited = self._awaited(parcel, m, me)
-        parcel = parcel._replace(met=_set(parcel.met, me, hop), buried=_set(parcel.buried, me, 1.0), calm=np.zeros(()))
-        parcel = self._entered(parcel, board, m, less, int(fresh) - 1, awaited)
-        given = Slot(agent.given.v - share.total, agent.given.w - share.weight)
-        agent = boards.Agent(agent.own, given, parcel.token.board)
-        return holder._replace(agent=agent, visits=holder.visits + 1), none, parcel
+        self, holder: Holder, share: NoShare, parcel: Parcel, me: int, hop: int, fresh: bool
+    ) -> tuple[Holder, NoShare, Parcel]:  # fmt: skip
+        """The last visit: all that this agent ever gave goes out again."""
+        del fresh
+        m, parcel = int(parcel.token.m), self._met(holder, parcel, me)
+        account = parcel.token.account
+        v, w = self._given(holder, account)
+        account = accounts.leave(accounts.give(account, m, me, -v, -w), m, me)
+        parcel = self._left_with(parcel, account, me, hop)
+        giver = Giver(holder.agent.own, self._nothing(), parcel.token.account)
+        return holder._replace(agent=giver, visits=holder.visits + 1), share, parcel._replace(calm=np.zeros(()))
 
-    def _merged(self, known: boards.Board, token: boards.Token) -> boards.Board:
-        """The newer ledgers; but its own is the token's to keep, whatever another issue of it left with the agent."""
-        version = _set(known.version, int(token.m), -1.0)
-        if not (version > token.board.version).any():
-            return token.board
-        return boards.newer(known._replace(version=version), token.board)
+    def _met(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
+        """The parcel with all that the agent knows of the account; in a new generation where they contradict."""
+        before, m = parcel.token.account, int(parcel.token.m)
+        account, again = accounts.meet(holder.agent.account, before, m, me)
+        if again or accounts.full(account, m):
+            return self._anew(holder, parcel, me)
+        since = parcel.since if account.order == before.order else np.zeros(())
+        return parcel._replace(token=parcel.token._replace(account=account), since=self._since(account, since))
 
-    def _awaited(self, parcel: Parcel, m: int, me: int) -> float:
-        """Agents that a mean over all counts, though they have not given yet: all at the start, none after a recount;
-        and not this one, from now on."""
-        if self.method.weigh != "agents":
-            return 0.0
-        all_in = np.rint(parcel.token.board.weight[m] * self.method.tokens)
-        this_one = me < self.agents and not parcel.met[me]
-        return max(0.0, float(all_in - parcel.members) - this_one)
+    def _anew(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
+        m, version = int(parcel.token.m), parcel.token.account.board.version
+        return self._begun(holder, parcel, me, accounts.issue(version[m]), np.zeros(self.agents + self.room))
 
-    def _entered(self, parcel: Parcel, board: Any, m: int, add: Share, more: int, awaited: float) -> Parcel:
-        """A gift goes into the ledger, or into the recount, which takes the ledger's place when it is complete.
+    def recount(self, parcel: Parcel, epoch: Epoch, buried: Array, holder: Holder | None = None) -> Parcel:
+        """The parcel as its next epoch begins: with a new generation of the account."""
+        return self._begun(holder, parcel, epoch.author, accounts.issue_version(epoch), buried)
 
-        `more`: agents that are in it by this.
-        """
-        if not parcel.recounting:
-            board = boards.add(board, m, add.total, add.weight)
-            members = parcel.members + more
-            if self.method.weigh == "agents":
-                weight = _set(board.weight, m, (members + awaited) / self.method.tokens)
-                board = board._replace(weight=weight)
-            return parcel._replace(token=parcel.token._replace(board=board), members=members)
-        counted = parcel.counted + more
-        parcel = parcel._replace(
-            token=parcel.token._replace(board=board),
-            total=parcel.total + add.total,
-            weight=parcel.weight + add.weight,
-            counted=counted,
-            since=parcel.since + 1,
-        )
-        left = (parcel.met > 0) & (parcel.buried == 0)
-        if counted >= left.sum() or parcel.since >= LAPS_MAX * (parcel.members + 1):
-            weight = counted / self.method.tokens if self.method.weigh == "agents" else parcel.weight
-            board = boards.put(board, m, parcel.total, weight)
-            zero = self.share()
-            parcel = parcel._replace(
-                token=parcel.token._replace(board=board), total=zero.total, weight=zero.weight,
-                counted=np.zeros(()), members=counted, since=np.zeros(()) - 1,
-            )  # fmt: skip
-        return parcel
-
-    def recount(self, parcel: Parcel, epoch: Epoch, buried: Array) -> Parcel:
-        """The parcel as its next epoch begins: a recount, and versions above all of the epochs before."""
-        zero, m = self.share(), int(parcel.token.m)
-        version = parcel.token.board.version.copy()
-        version[m] = epoch.number * EPOCH_VERSIONS + epoch.author * AUTHOR_VERSIONS
-        board = parcel.token.board._replace(version=version)
+    def _begun(self, holder: Holder | None, parcel: Parcel, author: int, begun: float, gone: Array) -> Parcel:
+        account, z = parcel.token.account, self.estimate(parcel)
+        if holder is not None and holder.agent.account.order > account.order:
+            account = holder.agent.account  # an older generation's ledgers say nothing about this one
+            z = account.z if account.missing.any() else self._read(account)
+        elif holder is not None and holder.agent.account.order == account.order:
+            account = accounts.merged(holder.agent.account, account).account
+        if not np.isfinite(z).all() or not self._sound(account, z):
+            z = holder.z if holder is not None else account.z
+        account = accounts.begin(account, author, int(parcel.token.m), begun, z, gone)
+        parcel = parcel._replace(token=parcel.token._replace(account=account), calm=np.zeros(()))
         return parcel._replace(
-            token=parcel.token._replace(board=board), total=zero.total, weight=zero.weight,
-            counted=np.zeros(()), since=np.zeros(()), calm=np.zeros(()), buried=np.maximum(parcel.buried, buried),
+            since=self._since(account, np.zeros(())), buried=account.out * 1.0, members=account.inside.sum() * 1.0
+        )
+
+    def _left_with(self, parcel: Parcel, account: Account, me: int, hop: int) -> Parcel:
+        """The parcel as the agent hands it on."""
+        if self.method.weigh == "agents":
+            counted = account.inside
+            if account.generation[0] == 0:  # the paper's N: also those who have not given yet
+                counted = counted | ((np.arange(len(counted)) < self.agents) & ~account.left)
+            M = self.method.tokens
+            account = account._replace(board=account.board._replace(weight=np.full(M, counted.sum() / M)))
+        since = parcel.since + 1 if parcel.recounting else parcel.since
+        met = parcel.met.copy()
+        met[me] = hop
+        return parcel._replace(
+            token=parcel.token._replace(account=account), members=np.array(float(account.inside.sum())),
+            since=self._since(account, since), buried=account.out * 1.0, met=met,
         )  # fmt: skip
 
+    def _since(self, account: Account, since: Array) -> Array:
+        """-1 once everybody who is awaited is in, or has not been met for long."""
+        late = since >= LAPS_MAX * (account.awaited.sum() + 1)
+        return np.full((), -1.0) if since < 0 or late or not account.missing.any() else since
+
+    def _given(self, holder: Holder, account: Account) -> Slot:
+        """What this agent has inside: nothing, in a generation that it has not met before."""
+        same = holder.agent.account.order == account.order
+        return holder.agent.given if same else self._nothing()
+
+    def _nothing(self) -> Slot:
+        return nothing(self.method, np.zeros(self.dimension))
+
+    def _sound(self, account: Account, z: Array) -> bool:
+        """Whether this can be a sum of gifts: a weight that is positive, and a model."""
+        if not np.isfinite(z).all():
+            return False
+        weight = account.board.weight.sum(axis=0)
+        if self.method.weigh != "full":
+            return bool(weight >= 0)
+        scale = np.trace(weight) / self.dimension
+        try:
+            np.linalg.cholesky(weight + (DEFINITE * scale if scale > 0 else 1.0) * np.eye(self.dimension))
+        except np.linalg.LinAlgError:
+            return False
+        return True
+
     def estimate(self, parcel: Parcel) -> Array:
-        return self.rules.read(parcel.token.board)
+        account = parcel.token.account
+        return account.z if parcel.recounting else self._read(account)
+
+    def _read(self, account: Account) -> Array:
+        try:
+            return self.rules.read(account.board)
+        except np.linalg.LinAlgError:  # which no sum of gifts leads to: it is found not to be sound
+            return np.full(self.dimension, np.nan)
 
 
 @dataclass(frozen=True)
 class RawVisits(Visits):
     """For methods that remember no share of the token (published and scaled API-BCD and gAPI-BCD, PW-ADMM): what is
-    lost cannot be counted anew, so a run waits for a dead agent to come back."""
+    lost cannot be recounted, so a run waits for a dead agent to come back."""
 
     exact = False
 
@@ -205,8 +267,7 @@ class RawVisits(Visits):
 
     def parcel(self, m: int) -> Parcel:
         token = self.rules.token(np.zeros(self.dimension), self.agents, m)
-        zero, places = np.zeros(()), np.zeros((2, self.agents + self.room))
-        return Parcel(token, zero, zero, zero, zero + self.agents, zero - 1, zero, *places)
+        return Parcel(token, np.zeros(()) + self.agents, *self.counts())
 
     def visit(
         self,
@@ -220,18 +281,11 @@ class RawVisits(Visits):
     ) -> tuple[Holder, Any, Parcel]:
         z = self.rules.estimate(parcel.token)
         agent, share, token = self.rules.visit(f, holder.agent, share, parcel.token)
-        still = holder.visits > 0 and norm(z - holder.z) <= self.tolerance * norm(z)
-        calm = parcel.calm + 1 if still else np.zeros(())
+        calm = parcel.calm + 1 if self.still(holder, z) else np.zeros(())
         return Holder(agent, z, holder.visits + 1), share, parcel._replace(token=token, calm=calm)
 
     def estimate(self, parcel: Parcel) -> Array:
         return np.asarray(self.rules.estimate(parcel.token))
-
-
-def _set(values: Array, place: int, value: float) -> Array:
-    changed = values.copy()
-    changed[place] = value
-    return changed
 
 
 def kind(method: Any) -> Any:

@@ -9,8 +9,12 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-MOMENTS = ("crash", "death", "leave", "join", "freeze", "cut", "lose_link", "leap", "slow", "false_report")
+MOMENTS = (
+    "crash", "death", "leave", "join", "freeze", "cut", "lose_link", "leap", "slow", "false_report", "grey", "one_way",
+    "clone",
+)  # fmt: skip
 MUCH = (0.0, 0.3, 1.0, 3.0)  # of the chances below, in one seed
+COPIED = 0.3  # of the seeds have copied agents
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,9 @@ class Faults:
     leap: float = 0.1
     slow: float = 0.1
     false_report: float = 0.1  # a neighbour that is well is reported to be down
+    grey: float = 0.06  # an agent that is up hangs, keeps tokens or refuses them
+    one_way: float = 0.06  # a link is dead in one direction
+    clone: float = 0.04  # an agent's folder is copied, and the copy started, too
     late_start: float = 0.1  # an agent starts seconds after the others
     moment_s: float = 0.25
     delay_s: tuple[float, float] = (0.01, 0.05)
@@ -51,6 +58,7 @@ class Faults:
             kind: getattr(self, kind) * chance.choice(MUCH) for kind in (*MOMENTS, "between", "torn")
         }
         messages = {kind: getattr(self, kind) * chance.choice((0.5, 1.0, 2.0)) for kind in ("loss", "double", "late")}
+        much["clone"] *= chance.random() < COPIED  # which suspends the checks of single steps
         last_s = self.back_s[1] * chance.choice((0.2, 0.5, 1.0))
         return replace(self, **much, **messages, back_s=(self.back_s[0], last_s))
 
@@ -137,7 +145,7 @@ class Trouble:
         if len(self.world.guests) < self.world.settings.room and name in others:
             near = {name, *self.chance.sample(others, min(len(others), self.chance.randint(1, 3)))}
             self.count("newcomer")
-            self.world.join(float(self.chance.randint(1, 9)), tuple(sorted(near)))
+            self.world.join(tuple(sorted(near)))
 
     def freeze(self, name: str) -> None:
         node = self.world.nodes[name]
@@ -183,3 +191,26 @@ class Trouble:
         other = self.chance.choice(self.world.near[name])
         self.world.report(name, other, up=False)
         self.world.notice(name, other, self.back_s())
+
+    def grey(self, name: str) -> None:
+        node = self.world.nodes[name]
+        if node.core is not None and not node.frozen and not node.grey:
+            kind = self.chance.choice(("hangs", "keeps", "refuses"))
+            self.count(f"agent that {kind}")
+            self.world.turn_grey(name, kind)
+            self.world.at(self.back_s(), lambda: self.world.recover(name))
+
+    def one_way(self, name: str) -> None:
+        """What this agent says to a neighbour is lost, and not the other way; at times it is noticed."""
+        other = self.chance.choice(self.world.near[name])
+        if (name, other) not in self.world.dead_ends:
+            self.count("one-way link")
+            self.world.one_way(name, other, self.faults.lease_s if self.chance.random() < 0.5 else None)
+            self.world.at(self.back_s(), lambda: self.world.both_ways(name, other))
+
+    def clone(self, name: str) -> None:
+        node = self.world.nodes[name]
+        if node.core is not None and not node.going and not self.world.clones:
+            self.count("copied agent")
+            self.world.clone(name, self.chance.random() < 0.5, self.faults.lease_s * self.chance.uniform(1, 3))
+            self.world.at(self.back_s(), lambda: self.world.end_clone(name))

@@ -18,16 +18,20 @@ from amble.live import visits
 from amble.live.effects import Ask, Persist, Reply, Report, Settings, Wake
 from amble.live.faults.checkers import Checker
 from amble.live.faults.kinds import Faults, Trouble
+from amble.live.faults.losses import CLASSES, FEATURES, some_loss
 from amble.live.faults.tally import Mean, TrackedMean
-from amble.live.message import Answer, Question
+from amble.live.message import Answer, Question, Refused, Token
 from amble.live.protocol import Core
 from amble.live.tracked_visits import TrackedVisits
+from amble.methods.relay import Relay
 
 LOOK_S = 1.0  # between two looks whether all has come right
 TOLERANCE = 1e-12
 ROOM = 2
 LEAVE_S = 5.0
-TRACKED_EVERY = 3  # seeds: one with API-BCD's tracked accounts, the others with gifts
+STALL_S = 2.0
+# what is trained, by the seed: numbers whose mean is exact, with both kinds of accounts, and real losses
+TRAINED = ("tracked", "gifts", "full", "gifts", "tracked", "gifts", "scalar", "gifts")
 
 Link = tuple[str, str]  # in the order of their names
 
@@ -37,15 +41,17 @@ class Node:
     """One agent in the world: its core while it runs, and its disk always."""
 
     name: str
-    value: float
+    value: Any  # its objective
     disk: dict[str, Any] = field(default_factory=dict)
     core: Core | None = None
     life: int = 0  # how often it was started: what was meant for an earlier life is lost
     frozen: bool = False
+    grey: str = ""  # it is up, and hangs, keeps tokens or refuses them
     dead: bool = False
     leaving: bool = False
     leapt_s: float = 0.0
     slow_s: float = 0.0
+    settings: Settings | None = None  # of its last start
     wake: int = 0  # the last thing it asked of its clock: only that counts
     held: list[Callable[[], None]] = field(default_factory=list)  # what happens once it thaws
 
@@ -65,6 +71,7 @@ class World:
         make_visits: Any = None,
         reorder: Callable[[list[Any]], list[Any]] = list,
         story: Callable[[str], None] | None = None,
+        trained: str = "",
     ) -> None:
         self.chance = chance = random.Random(seed)
         self.make_core, self.reorder, self.story = make_core, reorder, story
@@ -79,18 +86,36 @@ class World:
         stop = chance.choice(({}, {}, {}, {"hops_max": tokens * chance.randint(50, 500)}, {"tolerance": TOLERANCE}))
         self.ways = dict(ring)
         self.guests: dict[str, int] = {}  # those who came later, and their places
-        self.settings = Settings(names, tokens, seed, patience_s=1.0, silence_s=12.0, tell_s=0.05, room=ROOM, **stop)
-        settle, weigh = chance.randint(1, 20), chance.choice(("scalar", "agents"))
-        kind = make_visits or (TrackedVisits if seed % TRACKED_EVERY == 0 else visits.GiftVisits)
-        method = TrackedMean(tokens, settle) if issubclass(kind, TrackedVisits) else Mean(tokens, settle, weigh)
-        self.visits = kind(method, 1, count, self.settings.tolerance, ROOM)
-        self.nodes = {name: Node(name, float(chance.randint(1, 9))) for name in names}
+        self.settings = Settings(
+            names, tokens, seed, patience_s=1.0, stall_s=STALL_S, silence_s=12.0, tell_s=0.05, room=ROOM, **stop
+        )
+        self.trained = trained or TRAINED[seed % len(TRAINED)]
+        self.loss = chance.choice(("logistic", "softmax")) if self.trained in ("full", "scalar") else ""
+        self.visits = self._make_visits(make_visits, tokens, count)
+        self.nodes = {name: Node(name, self.some_objective()) for name in names}
+        self.clones: dict[str, Node] = {}  # of agents that were copied, while the copy runs
+        self.refused: set[str] = set()  # names that two agents have, once that was noticed
         self.cuts, self.lost = set[Link](), set[Link]()  # those that are cut now, and those that stay so
+        self.dead_ends = set[Link]()  # ways that are cut though the way back is not: (from, to)
         self.now, self.serial, self.events = 0.0, itertools.count(1), list[tuple[float, int, Callable[[], None]]]()
         self.waiting: dict[int, tuple[str, Callable[[Answer | None], None]]] = {}
         self.healed_s: float | None = None
         self.trouble = Trouble(self, faults or Faults(), chance)
         self.checker = Checker(self)
+
+    def _make_visits(self, make_visits: Any, tokens: int, count: int) -> Any:
+        settle, weigh = self.chance.randint(1, 20), self.chance.choice(("scalar", "agents"))
+        kind = make_visits or (TrackedVisits if self.trained == "tracked" else visits.GiftVisits)
+        method: Any = TrackedMean(tokens, settle) if issubclass(kind, TrackedVisits) else Mean(tokens, settle, weigh)
+        if self.loss:
+            method = Relay(tokens, self.trained)
+        dimension = {"": 1, "logistic": FEATURES, "softmax": FEATURES * CLASSES}[self.loss]
+        return kind(method, dimension, count, self.settings.tolerance, ROOM)
+
+    def some_objective(self) -> Any:
+        if self.loss:
+            return some_loss(self.loss, self.chance.randrange(2**32))
+        return float(self.chance.randint(1, 9))
 
     # --- running ----------------------------------------------------------------------------------------------------
 
@@ -148,6 +173,7 @@ class World:
         guests = {guest: place for guest, place in self.guests.items() if guest == name or guest in near}
         settings = replace(self.settings, guests=guests, next=(dict(self.ways),) * self.settings.tokens)
         node.core = self.make_core(name, near, settings, self.visits, node.value, rows=dict(node.disk))
+        node.settings = settings
         self.checker.restored(node)
         self.carry_out(node, node.core.start(self.clock(node)))
         if node.leaving:
@@ -159,7 +185,7 @@ class World:
     def kill(self, name: str) -> None:
         node = self.nodes[name]
         self.say(f"{name} {'dies' if node.dead else 'crashes'}")
-        node.core, node.frozen, node.held = None, False, []
+        node.core, node.frozen, node.grey, node.held = None, False, "", []
         for other in self.near[name]:
             self.notice(other, name, self.chance.uniform(0.002, 0.05))
 
@@ -169,11 +195,11 @@ class World:
         self.nodes[name].leaving = True
         self.tell(name, self.nodes[name].life, lambda core, now: core.leave(now, LEAVE_S))
 
-    def join(self, value: float, near: tuple[str, ...]) -> None:
+    def join(self, near: tuple[str, ...]) -> None:
         """One more, and who it is linked to starts anew with it; on the way between two of these, if there is one."""
         name, place = f"a{len(self.nodes)}", len(self.nodes)
         self.say(f"{name} joins {', '.join(near)}")
-        self.nodes[name], self.guests[name] = Node(name, value), place
+        self.nodes[name], self.guests[name] = Node(name, self.some_objective()), place
         self.links += [(other, name) for other in near]
         self.near[name] = near
         for before in near:
@@ -204,23 +230,69 @@ class World:
         for other in self.near[name]:
             self.notice(other, name, self.chance.uniform(0.05, 0.4))
 
+    def turn_grey(self, name: str, grey: str) -> None:
+        """It seems to be up, and nobody is told otherwise."""
+        self.say(f"{name} {grey}")
+        self.nodes[name].grey = grey
+
+    def recover(self, name: str) -> None:
+        node = self.nodes[name]
+        if node.grey:
+            self.say(f"{name} {node.grey} no longer")
+            node.grey, held, node.held = "", node.held, []
+            for act in held:
+                act()
+
+    def clone(self, name: str, journal: bool, noticed_s: float) -> None:
+        """A copy of its folder is started elsewhere. Who is asked is either of them, until neighbours notice."""
+        node = self.nodes[name]
+        self.say(f"{name} is copied, {'with' if journal else 'without'} its journal")
+        copy = self.clones[name] = Node(name, node.value, dict(node.disk) if journal else {}, life=-1)
+        copy.core = self.make_core(
+            name, self.near[name], node.settings or self.settings, self.visits, node.value, rows=dict(copy.disk)
+        )
+        self.carry_out(copy, copy.core.start(self.clock(copy)))
+        for other in self.near[name]:
+            self.tell_node(copy, partial(Core.peer, name=other, up=True))
+
+        def notice() -> None:
+            if self.clones.get(name) is copy:
+                self.refused.add(name)
+                for other in self.near[name]:
+                    self.report(other, name, up=False)
+
+        self.at(noticed_s, notice)
+
+    def end_clone(self, name: str) -> None:
+        if copy := self.clones.pop(name, None):
+            self.say(f"the copy of {name} ends")
+            copy.core = None
+            self.refused.discard(name)
+            for other in self.near[name]:
+                self.notice(other, name, self.chance.uniform(0.05, 0.4))
+
     def clock(self, node: Node) -> float:
         return self.now + node.leapt_s
 
     def tell(self, name: str, life: int, act: Callable[[Core, float], Any]) -> None:
         """Something happens to an agent: now, when it thaws, or never."""
-        node = self.nodes[name]
-        if node.life != life or node.core is None:
+        node = self.clones.get(name) if life < 0 else self.nodes[name]
+        if node is not None and node.life == life:
+            self.tell_node(node, act)
+
+    def tell_node(self, node: Node, act: Callable[[Core, float], Any]) -> None:
+        if node.core is None:
             return
-        if node.frozen:
-            node.held.append(lambda: self.tell(name, life, act))
+        if node.frozen or node.grey == "hangs":
+            life = node.life
+            node.held.append(lambda: self.tell(node.name, life, act))
             return
         self.carry_out(node, act(node.core, self.clock(node)))
 
     def carry_out(self, node: Node, effects: list[Any]) -> None:
         """One effect after another; a crash may come between any two, and in the middle of a write."""
         for effect in self.reorder(effects):
-            if self.trouble.happens("between"):
+            if node.life >= 0 and self.trouble.happens("between"):
                 self.trouble.crash(node.name)
             if node.core is None:
                 return
@@ -235,12 +307,12 @@ class World:
                 self.ask(node, effect)
             elif kind is Reply:
                 self.reply(node, effect)
-            elif kind is Report and effect.kind == "left":
+            elif kind is Report and effect.kind == "left" and node.life >= 0:
                 node.dead = True
                 self.kill(node.name)
 
     def write(self, node: Node, effect: Persist) -> None:
-        torn = self.trouble.happens("torn")
+        torn = node.life >= 0 and self.trouble.happens("torn")
         if not torn or self.chance.random() < 0.5:
             node.disk.update(effect.rows)
             self.checker.persisted(node, effect)
@@ -260,6 +332,9 @@ class World:
     # --- the network ------------------------------------------------------------------------------------------------
 
     def whole(self, one: str, other: str) -> bool:
+        """Whether what one says reaches the other."""
+        if one in self.refused or other in self.refused or (one, other) in self.dead_ends:
+            return False
         return ((one, other) if one < other else (other, one)) not in self.cuts
 
     def travel(self, kind: str, deliver: Callable[[], None]) -> None:
@@ -278,12 +353,18 @@ class World:
             if self.whole(node.name, ask.to):
                 self.open(ask.to, node.name, ask.question, answer)
 
-        self.travel("question", deliver)
+        if not (node.grey == "keeps" and isinstance(ask.question, Token)):
+            self.travel("question", deliver)
         self.at(self.trouble.faults.answer_s + node.slow_s, lambda: answer(None))
 
     def open(self, name: str, sender: str, question: Question, answer: Callable[[Answer | None], None]) -> None:
         node = self.nodes[name]
+        if name in self.clones and self.chance.random() < 0.5:
+            node = self.clones[name]
         if node.core is None:
+            return
+        if node.grey == "refuses" and isinstance(question, Token):
+            answer(Refused("it does not want to"))
             return
         number, life = next(self.serial), node.life
         self.checker.question(number, question)
@@ -311,7 +392,8 @@ class World:
 
         def look() -> None:
             node = self.nodes[other]
-            self.report(name, other, node.core is not None and not node.frozen and self.whole(name, other))
+            there = node.core is not None and not node.frozen
+            self.report(name, other, there and self.whole(name, other) and self.whole(other, name))
 
         self.at(in_s, look)
 
@@ -327,6 +409,17 @@ class World:
         self.say(f"mended: {_words(links)}")
         self.cuts -= set(links) - self.lost
         self.seen(links, noticed_s)
+
+    def one_way(self, name: str, other: str, noticed_s: float | None) -> None:
+        self.say(f"what {name} says does not reach {other}")
+        self.dead_ends.add((name, other))
+        if noticed_s is not None:
+            self.seen([(name, other)], noticed_s)
+
+    def both_ways(self, name: str, other: str) -> None:
+        self.say(f"what {name} says reaches {other} again")
+        self.dead_ends.discard((name, other))
+        self.seen([(name, other)], 0.1)
 
     def seen(self, links: list[Link], in_s: float) -> None:
         for one, other in links:
@@ -352,8 +445,12 @@ class World:
         self.say("all heals")
         self.healed_s = self.now
         self.mend(sorted(self.cuts), 0.1)
+        self.dead_ends.clear()
+        for name in list(self.clones):
+            self.end_clone(name)
         for node in self.nodes.values():
             node.slow_s = 0.0
+            self.recover(node.name)
             if node.frozen:
                 self.thaw(node.name, node.life)
             self.begin(node.name)

@@ -4,7 +4,7 @@
     share/m     what it gave token m, and in which epoch (protocol.Share)
     sight/m     the newest that it knows of token m (protocol.Sight)
     custody/m   token m as it left, and whom it is meant for (protocol.Custody)
-    stopped     why the run has ended
+    stopped     why the run has ended (message.Ending)
     leaving     that the agent is to leave it
     left        how it has left
 
@@ -22,7 +22,7 @@ from amble.errors import AmbleError, need
 from amble.live.effects import Custody, Share, Sight
 from amble.live.formats.packing import DIGEST_DIGITS, Packing, Refusal, frame, unframe
 from amble.live.formats.shape import Shape
-from amble.live.message import Epoch
+from amble.live.message import Ending, Epoch
 
 need("msgspec", "live")
 import msgspec  # noqa: E402 - so that one who lacks it is told what to install
@@ -35,7 +35,7 @@ _decoders: dict[str, Any] = {
     "share": msgspec.msgpack.Decoder(Epoch),
     "sight": msgspec.msgpack.Decoder(Sight),
     "custody": msgspec.msgpack.Decoder(Custody),
-    "stopped": msgspec.msgpack.Decoder(str),
+    "stopped": msgspec.msgpack.Decoder(Ending),
     "leaving": msgspec.msgpack.Decoder(str),
     "left": msgspec.msgpack.Decoder(str),
 }

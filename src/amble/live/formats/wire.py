@@ -19,6 +19,9 @@ from amble.live.message import (
     HOPS_MAX,
     Accepted,
     Answer,
+    Cause,
+    Ended,
+    Ending,
     Epoch,
     Found,
     Leaving,
@@ -40,6 +43,7 @@ Issue = Annotated[int, msgspec.Meta(ge=0, le=EPOCHS_MAX)]
 Hop = Annotated[int, msgspec.Meta(ge=0, le=HOPS_MAX)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_MAX)]
 Text = Annotated[str, msgspec.Meta(max_length=TEXT_MAX)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_MAX)]
 
 
 class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -72,9 +76,8 @@ class _Leaving(_Header, tag="leaving"):
 
 
 class _Stop(_Header, tag="stop"):
-    reason: Annotated[
-        str, msgspec.Meta(min_length=1, max_length=TEXT_MAX)
-    ]  # without one it would be passed on for ever
+    cause: Cause
+    reason: Reason
     sender: Name
 
 
@@ -86,6 +89,11 @@ class _Refused(_Header, tag="refused"):
     reason: Text
 
 
+class _Ended(_Header, tag="ended"):
+    cause: Cause
+    reason: Reason
+
+
 class _Found(_Header, tag="found"):
     token: Count
     epoch: Issue
@@ -95,7 +103,7 @@ class _Found(_Header, tag="found"):
 
 _encoder = msgspec.msgpack.Encoder()
 _questions = msgspec.msgpack.Decoder(_Token | _Passed | _Seek | _Leaving | _Stop)
-_answers = msgspec.msgpack.Decoder(_Accepted | _Refused | _Found)
+_answers = msgspec.msgpack.Decoder(_Accepted | _Refused | _Ended | _Found)
 
 
 def encode(shape: Shape, message: Question | Answer) -> bytes:
@@ -114,12 +122,14 @@ def _header(message: Question | Answer) -> _Header:
             return _Seek(token, sender)
         case Leaving(sender):
             return _Leaving(sender)
-        case Stop(reason, sender):
-            return _Stop(_clean(reason), sender)
+        case Stop(ending, sender):
+            return _Stop(ending.cause, _clean(ending.words), sender)
         case Accepted():
             return _Accepted()
         case Refused(reason):
             return _Refused(_clean(reason))
+        case Ended(ending):
+            return _Ended(ending.cause, _clean(ending.words))
         case Found(token, epoch, hop):
             return _Found(token, *epoch, hop)
 
@@ -150,7 +160,7 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
         return Seek(header.token, header.sender)
     if isinstance(header, _Leaving):
         return Leaving(header.sender)
-    return Stop(header.reason, header.sender)
+    return Stop(Ending(header.cause, header.reason), header.sender)
 
 
 def decode_answer(shape: Shape, data: bytes) -> Answer:
@@ -158,6 +168,8 @@ def decode_answer(shape: Shape, data: bytes) -> Answer:
     header, _ = _opened(shape, data, _answers)
     if isinstance(header, _Found):
         return Found(header.token, Epoch(header.epoch, header.author), header.hop)
+    if isinstance(header, _Ended):
+        return Ended(Ending(header.cause, header.reason))
     return Refused(header.reason) if isinstance(header, _Refused) else Accepted()
 
 

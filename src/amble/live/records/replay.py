@@ -160,7 +160,7 @@ class Replay:
         parcel, epoch = self.parcels[source], Epoch(line.epoch, line.author)
         self._compare(agent, line, "before", digest(parcel))
         if (event := self._recount(agent, line)) is not None:
-            parcel = self._counted_anew(parcel, event)
+            parcel = self._counted_anew(parcel, event, agent.holder)
         given_in, share = agent.shares.get(line.token, (None, self.visits.share()))
         known = (agent.holder, share, parcel, agent.index, line.hop, given_in != epoch)
         if (line.token, epoch, line.hop) in agent.leaves:
@@ -177,11 +177,11 @@ class Replay:
         if len(self.places[source[:3]]) == 1 and source not in self.again:
             del self.parcels[source]  # nobody else can ask for it: memory stays bounded
 
-    def _counted_anew(self, parcel: Any, event: Event) -> Any:
+    def _counted_anew(self, parcel: Any, event: Event, holder: Any = None) -> Any:
         buried = {name for name in event.words.split(", ") if name}
         flags = np.array([float(name in buried) for name in self.record.agents])
         flags = np.append(flags, np.zeros(len(parcel.buried) - len(flags)))
-        return self.visits.recount(parcel, Epoch(event.epoch or 0, event.author or 0), flags)
+        return self.visits.recount(parcel, Epoch(event.epoch or 0, event.author or 0), flags, holder)
 
     def _compare(self, agent: _Agent, line: Visited, side: str, found: str) -> None:
         if found == getattr(line, side):

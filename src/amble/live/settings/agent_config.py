@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 
 from amble.errors import AmbleError
 from amble.live import visits
+from amble.live.accounts import PLACES_MAX
 from amble.live.effects import Settings
 from amble.live.formats.shape import run_digest
 from amble.live.settings import model as models
 from amble.live.settings import toml
 from amble.live.settings.model import Model
 from amble.live.settings.parts import Stop, Timing, make_method, make_stop, make_timing, method_settings
-from amble.live.visits import PLACES_MAX
 
 FILE = "agent.toml"
 FORMAT = 1
+STALL_PAUSES = 3  # an answer is waited for at least so many pauses of our own, for others may have it, too
 TELL_PART = 0.05  # of the patience: until who gave a token is told that it was handed on
 MADE = "# Made by amble for one agent. What all agents must agree on is best changed in the run's own file.\n"
 
@@ -98,6 +99,7 @@ class AgentConfig:
             seed=self.seed,
             next=self.next,
             patience_s=self.timing.patience_s,
+            stall_s=max(self.timing.stall_s, STALL_PAUSES * self.timing.pause_s),
             retry_s=self.timing.retry_s,
             retry_max_s=max(Settings.retry_max_s, self.timing.retry_s),
             tell_s=TELL_PART * self.timing.patience_s,

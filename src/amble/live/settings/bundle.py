@@ -44,7 +44,8 @@ kind = "cycles"                     # a cycle for each token; "cycle": one for a
 seed = 0
 
 [timing]
-patience_s = 2.0                    # for a neighbour that is down, before its tokens are issued again
+patience_s = 2.0                    # for a neighbour that is down, before its tokens are reissued
+stall_s = 10.0                      # for an answer of a neighbour that is up, before tokens go round it
 silence_s = 120.0                   # for a token that nobody has seen
 lease_s = 2.0                       # for a sign of life on a link
 retry_s = 0.1                       # before a question is asked again

@@ -14,12 +14,12 @@ from amble import methods
 from amble.cycle import closed_walk
 from amble.errors import AmbleError, unknown
 from amble.live import visits
+from amble.live.accounts import PLACES_MAX
 from amble.live.settings import agent_config, links, toml
 from amble.live.settings import model as models
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.settings.model import Model
 from amble.live.settings.parts import Stop, Timing, make_method, make_stop, make_timing
-from amble.live.visits import PLACES_MAX
 from amble.network import Network
 
 __all__ = ["AgentConfig", "Config", "Model", "Peer", "Stop", "Timing"]

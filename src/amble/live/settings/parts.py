@@ -9,9 +9,9 @@ from amble.live.settings import toml
 
 TOKENS_MAX = 64
 STOP = {"tolerance": toml.above_zero(1), "hops": toml.whole(1, 10**15), "seconds": toml.above_zero()}
-PAUSE_MAX_S = 10.0  # an answer is waited for six times as long
+PAUSE_MAX_S = 10.0
 TIMING = {
-    **{key: toml.above_zero() for key in ("patience_s", "silence_s", "lease_s", "retry_s")},
+    **{key: toml.above_zero() for key in ("patience_s", "stall_s", "silence_s", "lease_s", "retry_s")},
     "pause_s": toml.Kind(
         lambda value: is_number(value) and 0 <= value <= PAUSE_MAX_S, f"a number from 0 to {PAUSE_MAX_S:g}"
     ),
@@ -32,6 +32,7 @@ class Timing:
     """How long is waited; see protocol.py."""
 
     patience_s: float = 2.0  # for a neighbour that is down
+    stall_s: float = 10.0  # for an answer of one that is up; if visits take long, for longer
     silence_s: float = 120.0  # for a token that nobody has seen
     lease_s: float = 2.0  # for a sign of life on a link
     retry_s: float = 0.1  # before a question is asked again, the first time
