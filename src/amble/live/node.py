@@ -77,6 +77,7 @@ class Node:
         self.missed = False  # whether it was said who is not there
         self.refused: set[str] = set()  # whom, at the door
         self.anew = False  # whether the links must be
+        self.doubled: Callable[[], dict[str, str]] = dict  # names that two agents have
         self.stopped_s: float | None = None
 
     # --- from Zenoh's threads ---------------------------------------------------------------------------------------
@@ -149,6 +150,7 @@ class Node:
 
     def run(self, transport: Transport) -> str:
         """Until the run ends, or `ending` is set; says how it ended."""
+        self.doubled = transport.doubled
         try:
             self._carry_out(self.core.start(time.monotonic()), transport)
             while not self._finished():
@@ -270,6 +272,7 @@ class Node:
             "name": core.me, "time_s": time.time(), "visits": int(holder.visits), "bytes": self.bytes,
             "up": sorted(set(core.neighbours) - core.down_s.keys()), "down": sorted(core.down_s),
             "tokens": tokens, "stopped": core.stopped, "ended": ended, "leaving": core.leaving, "left": core.left,
+            "doubled": self.doubled(),
         }  # fmt: skip
         files = {self.folder / "status.json": json.dumps(status).encode()}
         try:
