@@ -3,13 +3,17 @@
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
+import sys
 import time
 
 import pytest
 
 from amble.live.network.pulse import SLACK_S, Pulse
-from live_samples import Agent, Authority, Ring, files
+from amble.live.network.sockets import cut_off
+from live_delay import Delay
+from live_samples import HOST, Agent, Authority, Ring, files
 
 NAMESPACES, ADDRESSES = ("amble-left", "amble-right"), ("10.91.6.1", "10.91.6.2")
 NOWHERE = "02:00:00:00:00:99"
@@ -113,6 +117,22 @@ def test_a_neighbour_whose_link_lives_but_that_does_not_answer_is_down_until_it_
         assert b.ask("a", "again")["last"] == "b said again"
 
 
+def test_round_trips_of_more_than_half_a_second_are_linked_and_stay_so(tmp_path):
+    """A link takes five round trips: TCP, TLS, and two of Zenoh's and one to spare; the lease is for a sign of life."""
+    ring = Ring(tmp_path, ["a", "b"], lease_s=2.0)
+    with contextlib.ExitStack() as stack:
+        line = Delay(ring.ports["b"], 0.3)
+        stack.callback(line.close)
+        b = Agent(ring.place("b"))
+        a = Agent(ring.place("a", neighbours=[("b", HOST, line.port)]))
+        for agent, other in ((a, "b"), (b, "a")):
+            stack.callback(agent.end)
+            agent.wait(peer=other, up=True)
+        assert a.ask("b")["last"] == "a said hello"
+        time.sleep(5.0)
+        assert not [event for event in a.said + b.said if event.get("up") is False]
+
+
 def pulse():
     return Pulse(["b", "c"], lease_s=2.0, now=0.0)
 
@@ -165,3 +185,35 @@ def test_a_pause_of_our_own_is_nobodys_silence():
     assert kept.silent(60.0, ["b"]) == []
     assert kept.due(60.5, ["b"]) == ["b"]
     assert kept.silent(61.0, ["b"]) == []
+
+
+def limits_after(soft, hard):
+    """Of a process that starts with these limits of open files."""
+    code = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}));"
+        "from amble.live.network.sockets import more_files; more_files();"
+        "print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return [int(word) for word in done.stdout.split()]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no such limit")
+def test_an_agent_may_have_as_many_open_files_as_its_system_allows():
+    """With 1,024, as many idle connections of strangers kept everybody out."""
+    assert limits_after(512, 4096) == [4096, 4096]
+    assert limits_after(512, 512) == [512, 512]
+
+
+def test_a_connection_that_was_given_up_is_cut_off():
+    with socket.create_server((HOST, 0)) as listener, socket.create_connection(listener.getsockname()) as near:
+        far = listener.accept()[0]
+        here, there = ("tls/{}:{}".format(*address) for address in (near.getsockname(), near.getpeername()))
+        before = len(os.listdir("/dev/fd"))
+        assert not cut_off(here, "tls/127.0.0.1:1")
+        assert cut_off(here, there)
+        with far:
+            assert far.recv(1) == b""
+        with pytest.raises(BrokenPipeError):
+            near.send(b"-")
+        assert len(os.listdir("/dev/fd")) == before - 1  # far's

@@ -213,6 +213,13 @@ def test_lines_of_the_engine_that_say_nothing_to_us_are_left_out():
     assert sentence_of("zenoh_link_tls::utils", "Loading user-generated certificates.") == ""
 
 
+def test_a_link_that_takes_too_long_is_told_with_its_time():
+    words = "Unable to connect to configured peer tls/10.0.0.2:7447! deadline has elapsed at /a/b.rs:1.. Retry in 1s"
+    sentence = sentence_of("zenoh::net::runtime::orchestrator", words)
+    assert sentence.startswith("cannot reach 10.0.0.2:7447: no link within 10 s, which must be time for 5 round trips;")
+    assert "does a round trip take longer than 2 s?" in sentence
+
+
 def test_a_port_that_is_taken_is_one_sentence(tmp_path, start):
     ring = Ring(tmp_path, ["a", "b"])
     with socket.socket() as taken:
