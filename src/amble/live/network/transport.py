@@ -306,7 +306,9 @@ class Transport:
         """Somebody with a certificate of this run is linked, or no longer; told before anything from there is heard."""
         link, name, now = event.link, str(event.link.auth_identifier), time.monotonic()
         end, there = End(str(link.zid), link.src, link.dst), event.kind == self._zenoh.SampleKind.PUT
-        if not there:
+        if there:  # the addresses of one that is gone may be used again
+            self._gone = {gone: at_s for gone, at_s in list(self._gone.items()) if gone[1:] != end[1:]}
+        else:
             self._gone[end] = now
         self._links.change(now, end, name if there else None)
         if there and not self.place.insecure and name not in self._up:
@@ -324,15 +326,14 @@ class Transport:
 
     def doubled(self) -> dict[str, str]:
         """Names that two agents have, this one's too, each with a sentence about it."""
-        said_of_us = {self.place.name: next(iter(self._refused.values()))} if self._refused else {}
-        return said_of_us | self._links.doubled(time.monotonic())
+        said_of_us = [(self.place.name, sentence) for sentence in list(self._refused.values())]
+        return dict(said_of_us) | self._links.doubled(time.monotonic())
 
     def _beat(self) -> None:
         """A few times in a lease: who answers, who is there twice, and which links are dead."""
         now = time.monotonic()
         for end in [end for end, since_s in list(self._gone.items()) if now - since_s > GONE_S]:
-            del self._gone[end]
-            if cut_off(end.here, end.there):
+            if self._gone.pop(end, None) is not None and cut_off(end.here, end.there):
                 log.info("the connection with %s, which was given up, is cut off", end.there)
         for name, sentence in self._links.doubled(now).items():
             self._say(name, sentence)
