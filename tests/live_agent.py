@@ -1,5 +1,6 @@
 """An agent that echoes what it is asked, for tests: commands come in and events go out as lines of JSON."""
 
+import ctypes
 import json
 import logging
 import os
@@ -92,6 +93,10 @@ def main():
         elif "rss" in command:
             pages = int(Path("/proc/self/statm").read_text().split()[1])
             say(rss_mb=pages * os.sysconf("SC_PAGE_SIZE") / 1e6, threads=len(os.listdir("/proc/self/task")))
+        elif "doubled" in command:
+            say(doubled=sorted(transport.doubled()))
+        elif "block_s" in command:  # Python's lock is kept: no thread of Python's runs
+            ctypes.PyDLL(None).usleep(int(command["block_s"] * 1e6))
         else:
             break
     transport.close()

@@ -34,11 +34,11 @@ class Authority(NamedTuple):
         builder = _builder(name, name, key, days=1).add_extension(x509.BasicConstraints(True, 0), critical=True)
         return cls(key, builder.sign(key, hashes.SHA256()))
 
-    def issue(self, folder, name, days=1):
+    def issue(self, folder, name, days=1, host=HOST):
         """Write an agent's authority.pem, certificate.pem and key.pem; with days below 0 it has expired."""
         folder.mkdir(parents=True, exist_ok=True)
         key = ec.generate_private_key(ec.SECP256R1())
-        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(HOST))]
+        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(host))]
         uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         authority = self.certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value
         certificate = (
@@ -83,11 +83,12 @@ def free_port():
 
 
 class Agent:
-    """A process of live_agent.py, with all that it has said."""
+    """A process of live_agent.py, with all that it has said; in a network namespace, where one is named."""
 
-    def __init__(self, place):
+    def __init__(self, place, namespace=""):
         self.place = place
-        command = [sys.executable, str(Path(__file__).with_name("live_agent.py")), json.dumps(place)]
+        inside = ["ip", "netns", "exec", namespace] if namespace else []
+        command = [*inside, sys.executable, str(Path(__file__).with_name("live_agent.py")), json.dumps(place)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.said = []
         self.more = threading.Condition()

@@ -144,9 +144,11 @@ def test_status_says_how_agents_are(done):
     assert told.stdout.count("the run has ended: the model has stood still") == 4
     status = {"name": "a", "time_s": 100.0, "visits": 3, "bytes": 0, "up": ["b"], "down": ["c"], "stopped": ""}
     status["tokens"] = {"0": {"epoch": [1, 1], "hop": 7, "here": True, "waits": "for c"}}
+    status["doubled"] = {"c": "two agents call themselves c"}
     words = glance.sentences(status, now_s=140.0)
     assert words[0].startswith("stopped writing 40 s ago: it is frozen or dead")
     assert "down or gone: c" in words
+    assert "two agents call themselves c" in words
     assert "token 0: here, waits for c; epoch 1, hop 7" in words
 
 

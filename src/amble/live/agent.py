@@ -13,6 +13,7 @@ from amble.errors import AmbleError
 from amble.live.network import engine_log
 from amble.live.network.door import knock_at_all
 from amble.live.network.place import Link, Place
+from amble.live.network.sockets import more_files
 from amble.live.network.transport import Transport
 from amble.live.node import Node
 from amble.live.settings.agent_config import AgentConfig
@@ -31,6 +32,7 @@ def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again
     `again`: it does so now.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    more_files()
     config = AgentConfig.read(folder)
     for words in identity.check(folder, config.name, datetime.now(UTC)):
         log.warning("%s", words)

@@ -78,6 +78,7 @@ def sentences(status: Status, now_s: float | None = None) -> list[str]:
         ended = "" if status["up"] else " (if they have ended, start one of them again: it says so to this one)"
         words.append(f"down or gone: {', '.join(status['down'])}{ended}")
     words += [f"in doubt: {name} {why}; tokens go round it" for name, why in status.get("doubts", {}).items()]
+    words += status.get("doubled", {}).values()
     for m, said in status["tokens"].items():
         where = f"here, waits {said['waits']}" if said["here"] else "went on"
         words.append(f"token {m}: {where}; epoch {said['epoch'][0]}, hop {said['hop']:,}")

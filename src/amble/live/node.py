@@ -79,6 +79,7 @@ class Node:
         self.missed = False  # whether it was said who is not there
         self.refused: set[str] = set()  # whom, at the door
         self.anew = False  # whether the links must be
+        self.doubled: Callable[[], dict[str, str]] = dict  # names that two agents have
         self.stopped_s: float | None = None
 
     # --- from Zenoh's threads ---------------------------------------------------------------------------------------
@@ -151,6 +152,7 @@ class Node:
 
     def run(self, transport: Transport) -> str:
         """Until the run ends, or `ending` is set; says how it ended."""
+        self.doubled = transport.doubled
         try:
             self._carry_out(self.core.start(time.monotonic()), transport)
             while not self._finished():
@@ -275,6 +277,7 @@ class Node:
             "up": sorted(set(core.neighbours) - core.down_s.keys()), "down": sorted(core.down_s),
             "doubts": {name: doubt.why for name, doubt in sorted(core.doubts.of.items())},
             "tokens": tokens, "stopped": core.stopped, "ended": ended, "leaving": core.leaving, "left": core.left,
+            "doubled": self.doubled(),
         }  # fmt: skip
         files = {self.folder / "status.json": json.dumps(status).encode()}
         try:

@@ -41,11 +41,19 @@ class WayBack:
 
 
 class Awaited:
-    """Calls `answered` once: at the first answer, or when no more can come; and `leave` then."""
+    """Calls `answered` once: at the first answer, or when no more can come. `proved`: there is an answer; `leave`: no
+    more can come."""
 
-    def __init__(self, answered: Answered, to: str, trusted: Callable[[], bool], leave: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        answered: Answered,
+        to: str,
+        trusted: Callable[[], bool],
+        proved: Callable[[], None],
+        leave: Callable[[], None],
+    ) -> None:
         self._answered: Answered | None = answered
-        self._to, self._trusted, self._leave = to, trusted, leave
+        self._to, self._trusted, self._proved, self._leave = to, trusted, proved, leave
         self._lock = threading.Lock()
 
     def take(self, reply: Any) -> None:
@@ -55,6 +63,7 @@ class Awaited:
         elif len(reply.ok.payload) > ANSWER_BYTES or not self._trusted():
             log.warning("refused an answer of %s: it is too large, or somebody else has joined its session", self._to)
         else:
+            self._proved()
             self._tell(bytes(reply.ok.payload))
 
     def end(self) -> None:

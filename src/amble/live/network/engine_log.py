@@ -13,6 +13,7 @@ import time
 from typing import IO
 
 from amble.errors import need
+from amble.live.network.place import OPEN_S, OPEN_TRIPS
 
 FILTER = "off,zenoh_link_tls=warn,zenoh::net::runtime::orchestrator=debug"
 AGAIN_S = 60.0  # the same sentence is not said more often: neighbours are dialled every second, strangers may be many
@@ -73,5 +74,11 @@ def sentence_of(source: str, words: str) -> str:
         why = INNER.sub(r"\1", PLACE.sub("", unreached[2]))
         if "invalid peer certificate" in why:
             return f"{unreached[1]} is there, but {why}: are its folder and this one of the same amble init?"
+        if "deadline has elapsed" in why:
+            why = (
+                f"no link within {OPEN_S:g} s, which must be time for {OPEN_TRIPS} round trips; is it there, does a "
+                f"firewall drop what is sent, does a round trip take longer than {OPEN_S / OPEN_TRIPS:g} s?"
+            )
+            return f"cannot reach {unreached[1]}: {why} It is dialled until it is there"
         return f"cannot reach {unreached[1]}: {why}; it is dialled until it is there"
     return ""

@@ -10,6 +10,7 @@ from amble.live.network.sending import PART_BYTES
 
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 # Messages are dropped when Zenoh's queue is full for so long; sending.py sees to it that it never is.
+OPEN_S, OPEN_TRIPS = 10.0, 5  # for a link to be made, and the round trips that takes: TCP's, TLS's and Zenoh's
 NEVER = {"wait_before_drop": 100_000, "max_wait_before_drop_fragments": 100_000}
 
 
@@ -80,7 +81,7 @@ def settings(place: Place, only: Link | None = None) -> dict[str, Any]:
     session that dials one neighbour and listens to nobody.
     """
     protocol = "tcp" if place.insecure else "tls"
-    lease_ms = round(place.lease_s * 1000)
+    lease_ms, open_ms = round(place.lease_s * 1000), round(max(place.lease_s, OPEN_S) * 1000)
     here = _endpoint(protocol, place.host, place.port)
     # One of each two dials: two links between them would be one too many.
     dialled = [_endpoint(protocol, link.host, link.port) for link in place.neighbours if place.name < link.name]
@@ -96,7 +97,7 @@ def settings(place: Place, only: Link | None = None) -> dict[str, Any]:
     }
     if only is not None:
         there = _endpoint(protocol, only.host, only.port)
-        connect = {"endpoints": [there], "timeout_ms": lease_ms, "exit_on_failure": True}
+        connect = {"endpoints": [there], "timeout_ms": open_ms, "exit_on_failure": True}
         listening = {"mode": "client", "connect": connect}
     return {
         **listening,
@@ -106,7 +107,7 @@ def settings(place: Place, only: Link | None = None) -> dict[str, Any]:
         "access_control": access(place) if only is None else {"enabled": False},
         "transport": {
             "shared_memory": {"enabled": False},
-            "unicast": {"open_timeout": lease_ms, "accept_timeout": lease_ms},
+            "unicast": {"open_timeout": open_ms, "accept_timeout": open_ms},
             "link": {
                 "protocols": [protocol],
                 "tx": {"lease": lease_ms, "queue": {"size": {"data": 16}, "congestion_control": {"drop": NEVER}}},

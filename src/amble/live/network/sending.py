@@ -17,6 +17,7 @@ ANSWER_BYTES = 2**12
 WAITING_MAX = 1024
 UNFINISHED_MAX = 4  # large questions of one neighbour that are coming in
 HEADER = struct.Struct("<QII")
+PROBE = b"?"  # the header of a question that asks nothing (pulse.py)
 
 
 def parts(number: int, payload: bytes) -> Iterator[tuple[bytes, bytes]]:

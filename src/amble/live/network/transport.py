@@ -5,6 +5,8 @@ not answered. What A asks B has the key `amble/RUN/B/from/A`. B lets only the ce
 (place.py has all that is allowed), so the sender that B hears of is the certified one. That A is there is said by
 `amble/RUN/alive/A`, which likewise only A can say.
 
+A neighbour is up if it says so, has a link (links.py), answers (pulse.py), and is there only once.
+
 `hear`, `peer` and `answered` are called from Zenoh's threads, which also receive: they must return at once, so let them
 put what they are given on a queue, and let another thread take it from there. None of them may call `ask` or `close`:
 those speak to Zenoh at once, in the caller's thread, for a hand-over to another thread costs more than the question.
@@ -23,14 +25,20 @@ from typing import Any
 from amble.errors import AmbleError, need, unknown
 from amble.live.network.answering import Answered, Awaited, WayBack
 from amble.live.network.door import Door, Knocked
+from amble.live.network.links import End, Links
 from amble.live.network.place import Place, alive_key, ask_key, door_key, settings
-from amble.live.network.sending import PART_BYTES, Joiner, Window, parts
+from amble.live.network.pulse import SLACK_S, Pulse
+from amble.live.network.sending import PART_BYTES, PROBE, Joiner, Window, parts
+from amble.live.network.sockets import cut_off
 from amble.live.network.staying import stay
 
 Reply = Callable[[bytes], None]
 Hear = Callable[[str, bytes, Reply], None]
 Peer = Callable[[str, bool], None]
 Anew = Callable[[], None]
+
+GONE_S = 1.0  # for Zenoh to close a link that it has given up
+AGAIN_S = 60.0  # until the same is said again of a name that is there twice
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +59,12 @@ class Transport:
         self._closing = threading.Lock()
         self._lock = threading.RLock()  # re-entrant: a question that nobody answered may be collected at any moment
         self._up = {link.name: False for link in place.neighbours}
-        self._links: dict[tuple[str, str, str], str] = {}  # session, from, to: the name in the certificate
-        self._joined: frozenset[str] = frozenset()  # names whose session somebody else has links of, too
+        self._alive_said = dict(self._up)  # what each neighbour says of itself
+        self._links = Links(place.lease_s + SLACK_S)
+        self._pulse = Pulse(self._up, place.lease_s, time.monotonic())
+        self._gone: dict[End, float] = {}  # links that Zenoh has given up, and when
+        self._refused: dict[str, str] = {}  # by whom we are, and why
+        self._said_s: dict[str, float] = {}  # what was said when, so that it is not said too often
         both = [way for name in self._up for way in ((place.name, name), (name, place.name))]
         self._keys = {(one, other): self._zenoh.KeyExpr(ask_key(place.run, other, one)) for one, other in both}
         self._windows = {name: Window() for name in self._up}
@@ -103,7 +115,18 @@ class Transport:
 
     def _work(self) -> None:
         """Zenoh must not be called from its own callbacks, where it may hold its locks: they leave that to this."""
-        while (job := self._jobs.get()) is not None:
+        beat_s = time.monotonic()
+        while True:
+            try:
+                wait_s = beat_s - time.monotonic()
+                if wait_s > 0:
+                    job = self._jobs.get(timeout=wait_s)
+                else:
+                    beat_s, job = time.monotonic() + self._pulse.tick_s, self._beat
+            except queue.Empty:
+                continue
+            if job is None:
+                return
             try:
                 job()
             except Exception:
@@ -158,13 +181,16 @@ class Transport:
             if window.leave(len(part)) and not self._closed:
                 self._later(window.send)
 
-        answer = Awaited(answered, to, partial(self._alone, to), leave)
+        asked_s = time.monotonic()
+        answer = Awaited(answered, to, partial(self._alone, to), lambda: self._pulse.proved(to, asked_s), leave)
 
         def send() -> None:
+            nonlocal asked_s
             session = self._session
             if session is None or self._closed or not self._alone(to):
                 answer.end()
                 return
+            asked_s = time.monotonic()
             try:
                 session.get(
                     self._keys[self.place.name, to],
@@ -209,11 +235,10 @@ class Transport:
         if self._closed:
             return
         self._disconnect()
-        with self._lock:
-            self._links.clear()
-            self._joined = frozenset()
+        self._links.clear()
         for name in self._up:
-            self._tell(name, False)
+            self._alive_said[name] = False
+            self._review(name)
         while not self._closed:
             try:
                 self._connect()
@@ -225,14 +250,19 @@ class Transport:
 
     def _question(self, sender: str, query: Any) -> None:
         stay()
-        key = self._keys[sender, self.place.name]
+        key, header = self._keys[sender, self.place.name], bytes(query.attachment or b"")
+        if not self._alone(sender):
+            self._refuse(sender, query)
+            return
+        if header == PROBE:
+            query.reply(key, b"")
+            query.drop()
+            return
         try:
             with self._lock:
                 if self._waiting >= self.place.waiting_max:
                     raise ValueError(f"{self._waiting} others are waiting")
-                if not self._alone(sender):
-                    raise ValueError("somebody else has joined its session")
-                payload = self._joiners[sender].take(bytes(query.attachment or b""), bytes(query.payload or b""))
+                payload = self._joiners[sender].take(header, bytes(query.payload or b""))
                 self._waiting += payload is not None
         except ValueError as refused:
             log.warning("refused a question of %s: %s", sender, refused)
@@ -249,11 +279,24 @@ class Transport:
         with self._lock:
             self._waiting -= 1
 
-    def _seen(self, name: str, sample: Any) -> None:
-        self._tell(name, sample.kind == self._zenoh.SampleKind.PUT)
+    def _refuse(self, sender: str, query: Any) -> None:
+        """Who is there twice is told so; before that is certain, and to whoever joined a session, nothing is said."""
+        sentence = self._links.doubled(time.monotonic()).get(sender)
+        if sentence:
+            query.reply_err(sentence.encode())
+        query.drop()
 
-    def _tell(self, name: str, up: bool) -> None:
+    def _seen(self, name: str, sample: Any) -> None:
+        self._alive_said[name] = sample.kind == self._zenoh.SampleKind.PUT
+        self._refused.pop(name, None)
+        self._pulse.begin(name, time.monotonic())
+        self._review(name)
+
+    def _review(self, name: str) -> None:
+        """Tell whether a neighbour is up, where that has changed."""
         with self._lock:  # also while telling, so that the last that is told is the last that happened
+            linked = self.place.insecure or self._links.linked(name)
+            up = self._alive_said[name] and linked and self._pulse.answers(name) and self._alone(name)
             if self._up[name] != up:
                 self._up[name] = up
                 self._joiners[name].forget()
@@ -261,32 +304,79 @@ class Transport:
 
     def _linked(self, event: Any) -> None:
         """Somebody with a certificate of this run is linked, or no longer; told before anything from there is heard."""
-        link, name = event.link, str(event.link.auth_identifier)
-        key = (str(link.zid), link.src, link.dst)
-        if event.kind == self._zenoh.SampleKind.DELETE:
-            self._change_links(key, None)
-            return
-        self._change_links(key, name)
-        if not self.place.insecure and name not in self._up:
+        link, name, now = event.link, str(event.link.auth_identifier), time.monotonic()
+        end, there = End(str(link.zid), link.src, link.dst), event.kind == self._zenoh.SampleKind.PUT
+        if there:  # the addresses of one that is gone may be used again
+            self._gone = {gone: at_s for gone, at_s in list(self._gone.items()) if gone[1:] != end[1:]}
+        else:
+            self._gone[end] = now
+        self._links.change(now, end, name if there else None)
+        if there and not self.place.insecure and name not in self._up:
             log.warning("%s is certified as %s, who is no neighbour: it is not listened to", link.dst, name)
-        if not self._alone(name):
+        if there and self._links.joined(name):
             log.warning("%s has joined the session of a neighbour; all links are made anew", name)
             self._later(self._anew or self._reconnect)
+        if name in self._up:
+            self._pulse.begin(name, now)
+            self._review(name)
 
     def _alone(self, name: str) -> bool:
-        """Whether all links of this neighbour's session are its own: Zenoh looks at the first certificate only."""
-        return name not in self._joined
+        """Whether all links under this neighbour's name are of one session, and all links of that session its own."""
+        return not (self._links.joined(name) or (self._links.twice(name) and not self.place.insecure))
 
-    def _change_links(self, key: tuple[str, str, str], name: str | None) -> None:
-        """Who has joined whom is looked for here, which is seldom, and not at every message."""
-        with self._lock:
-            self._links.pop(key, None)
-            if name is not None:
-                self._links[key] = name
-            names: dict[str, set[str]] = {}
-            for (session, _, _), other in self._links.items():
-                names.setdefault(session, set()).add(other)
-            self._joined = frozenset(other for them in names.values() if len(them) > 1 for other in them)
+    def doubled(self) -> dict[str, str]:
+        """Names that two agents have, this one's too, each with a sentence about it."""
+        said_of_us = [(self.place.name, sentence) for sentence in list(self._refused.values())]
+        return dict(said_of_us) | self._links.doubled(time.monotonic())
+
+    def _beat(self) -> None:
+        """A few times in a lease: who answers, who is there twice, and which links are dead."""
+        now = time.monotonic()
+        for end in [end for end, since_s in list(self._gone.items()) if now - since_s > GONE_S]:
+            if self._gone.pop(end, None) is not None and cut_off(end.here, end.there):
+                log.info("the connection with %s, which was given up, is cut off", end.there)
+        for name, sentence in self._links.doubled(now).items():
+            self._say(name, sentence)
+        linked = [name for name, there in self._alive_said.items() if there and self._alone(name)]
+        for name in self._pulse.silent(now, linked):
+            log.warning("%s has a link, but has not answered for %g s", name, self._pulse.limit_s)
+            self._review(name)
+        for name in self._pulse.due(now, linked):
+            self._probe(name)
+
+    def _probe(self, name: str) -> None:
+        session, asked_s = self._session, time.monotonic()
+        if session is None or self._closed:
+            return
+
+        def answered(reply: Any) -> None:
+            stay()
+            if reply.ok is None:
+                self._pulse.refuses(name)
+                self._refused[name] = bytes(reply.err.payload)[:500].decode(errors="replace")
+                self._say(f"refused by {name}", f"{name} does not listen to us: {self._refused[name]}")
+            else:
+                self._refused.pop(name, None)
+                self._pulse.proved(name, asked_s)
+                self._pulse.speaks(name)
+            self._review(name)
+
+        session.get(
+            self._keys[self.place.name, name],
+            self._callback(answered),
+            attachment=PROBE,
+            timeout=self._pulse.limit_s,
+            consolidation=self._zenoh.ConsolidationMode.NONE,
+            congestion_control=self._zenoh.CongestionControl.DROP,
+            priority=self._zenoh.Priority.INTERACTIVE_HIGH,
+        )
+
+    def _say(self, about: str, sentence: str) -> None:
+        """An error, but not again and again."""
+        now = time.monotonic()
+        if now - self._said_s.get(about, -AGAIN_S) >= AGAIN_S:
+            self._said_s[about] = now
+            log.error("%s", sentence)
 
 
 def _reason(error: Exception) -> str:
