@@ -41,6 +41,7 @@ RIGHT = 1e-6
 GREY_S = 30.0
 NAMESPACES = ("amble-west", "amble-east")
 ADDRESSES = ("10.91.7.1", "10.91.7.2")
+THIRD, NOWHERE = "10.91.7.3", "02:00:00:00:00:99"  # an address more on the second host, and a card that nobody has
 
 
 class Apart(Cluster):
@@ -49,6 +50,10 @@ class Apart(Cluster):
     @staticmethod
     def half(k):
         return k % 2
+
+    @classmethod
+    def host(cls, k):
+        return ADDRESSES[cls.half(k)]
 
     def start(self, name):
         half = self.half(self.config.agents.index(name))
@@ -68,8 +73,7 @@ def prepare(folder, agents, tokens, seconds, kind=Cluster, density=0.6, method=N
     method = method or amble.Relay(tokens=tokens)
     config = configure(problem, method, network, {"seconds": seconds}, 0, timing or {})
     if issubclass(kind, Apart):
-        hosts = [ADDRESSES[kind.half(k)] for k in range(agents)]
-        peers = tuple(peer._replace(host=host) for peer, host in zip(config.peers, hosts, strict=True))
+        peers = tuple(peer._replace(host=kind.host(k)) for k, peer in enumerate(config.peers))
         config = replace(config, peers=peers)
     return problem, kind.make(folder, config, rows_of(problem, X, y))
 
@@ -304,8 +308,12 @@ def small_disk(folder):
         shutil.rmtree(place)
 
 
-def hops_between(cluster, begin_s, end_s):
-    return sum(int(((times >= begin_s) & (times <= end_s)).sum()) for times in walks(cluster).values())
+def hops_per_s(cluster, begin_s):
+    """In words: in the three seconds before something failed, and while it did."""
+    times = np.concatenate(list(walks(cluster).values()))
+    before = ((times >= begin_s - 3) & (times < begin_s)).sum() / 3
+    during = ((times >= begin_s) & (times < begin_s + GREY_S)).sum() / GREY_S
+    return f"{before:.0f} hops/s before, {during:.0f} during"
 
 
 def doubted(cluster, name):
@@ -328,49 +336,43 @@ def grey(folder, _, rest_s):
         finally:
             subprocess.run(["fsfreeze", "-u", str(cluster.folder / name)], check=True)
         distance = finish(cluster, problem)
-        before, during = (
-            hops_between(cluster, begin_s - 3, begin_s) / 3,
-            hops_between(cluster, begin_s, begin_s + GREY_S),
-        )
+        rates = hops_per_s(cluster, begin_s)
         stood_s = longest_rest_s(cluster, begin_s, begin_s + GREY_S)
-    words = (
-        f"the disk of one of 8 hangs for {GREY_S:.0f} s: {before:.0f} hops/s before it, {during / GREY_S:.0f} during"
-    )
-    return f"{words}, doubted by {len(named)} neighbours", distance, stood_s
+    words = f"the disk of one of 8 hangs for {GREY_S:.0f} s: {rates}, doubted by {len(named)} neighbours"
+    return words, distance, stood_s
 
 
 class OneApart(Apart):
-    """The first agent, who dials all others, on a host of its own."""
+    """The first agent on a host of its own, and the second with an address of its own."""
 
     @staticmethod
     def half(k):
         return int(k > 0)
 
+    @classmethod
+    def host(cls, k):
+        return THIRD if k == 1 else super().host(k)
+
 
 def one_way(folder, _, rest_s):
-    """What the first agent sends to the port of the second is thrown away; the way back is open."""
+    """What the first agent sends to the second goes to a card that nobody has; the way back is open."""
     with two_namespaces():
+        subprocess.run(["ip", "-n", NAMESPACES[1], "addr", "add", f"{THIRD}/24", "dev", "amble1"], check=True)
         problem, cluster = prepare(folder, 5, 2, GREY_S + rest_s, OneApart, density=1.0, timing={"stall_s": 3.0})
-        port, device = cluster.config.peers[1].port, ["dev", "amble0"]
+        neighbour = ["ip", "-n", NAMESPACES[0], "neigh"]
         with cluster:
             cluster.start_all()
             ready(cluster)
             time.sleep(3)
-            tc = ["ip", "netns", "exec", NAMESPACES[0], "tc"]
             begin_s = time.time()
-            subprocess.run([*tc, "qdisc", "add", *device, "clsact"], check=True)
-            match = ["protocol", "ip", "flower", "ip_proto", "tcp", "dst_port", str(port), "action", "drop"]
-            subprocess.run([*tc, "filter", "add", *device, "egress", *match], check=True)
+            to = [THIRD, "lladdr", NOWHERE, "dev", "amble0", "nud", "permanent"]
+            subprocess.run([*neighbour, "replace", *to], check=True)
             time.sleep(GREY_S)
-            subprocess.run([*tc, "qdisc", "del", *device, "clsact"], check=True)
+            subprocess.run([*neighbour, "del", THIRD, "dev", "amble0"], check=True)
             distance = finish(cluster, problem)
-        before, during = (
-            hops_between(cluster, begin_s - 3, begin_s) / 3,
-            hops_between(cluster, begin_s, begin_s + GREY_S),
-        )
+        rates = hops_per_s(cluster, begin_s)
         stood_s = longest_rest_s(cluster, begin_s, begin_s + GREY_S)
-    words = f"one link of 5 agents dead one way for {GREY_S:.0f} s: {before:.0f} hops/s before it"
-    return f"{words}, {during / GREY_S:.0f} during", distance, stood_s
+    return f"one link of 5 agents dead one way for {GREY_S:.0f} s: {rates}", distance, stood_s
 
 
 SCENES = {
