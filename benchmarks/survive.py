@@ -52,8 +52,8 @@ class Apart(Cluster):
         return k % 2
 
     @classmethod
-    def host(cls, k):
-        return ADDRESSES[cls.half(k)]
+    def hosts(cls, config):
+        return [ADDRESSES[cls.half(k)] for k in range(len(config.agents))]
 
     def start(self, name):
         half = self.half(self.config.agents.index(name))
@@ -73,7 +73,8 @@ def prepare(folder, agents, tokens, seconds, kind=Cluster, density=0.6, method=N
     method = method or amble.Relay(tokens=tokens)
     config = configure(problem, method, network, {"seconds": seconds}, 0, timing or {})
     if issubclass(kind, Apart):
-        peers = tuple(peer._replace(host=kind.host(k)) for k, peer in enumerate(config.peers))
+        hosts = zip(config.peers, kind.hosts(config), strict=True)
+        peers = tuple(peer._replace(host=host) for peer, host in hosts)
         config = replace(config, peers=peers)
     return problem, kind.make(folder, config, rows_of(problem, X, y))
 
@@ -343,19 +344,21 @@ def grey(folder, _, rest_s):
 
 
 class OneApart(Apart):
-    """The first agent on a host of its own, and the second with an address of its own."""
+    """The first agent on a host of its own, and with an address of its own who has the first token after it."""
 
     @staticmethod
     def half(k):
         return int(k > 0)
 
     @classmethod
-    def host(cls, k):
-        return THIRD if k == 1 else super().host(k)
+    def hosts(cls, config):
+        after = config.next[0][config.agents[0]]
+        hosts = zip(config.agents, super().hosts(config), strict=True)
+        return [THIRD if name == after else host for name, host in hosts]
 
 
 def one_way(folder, _, rest_s):
-    """What the first agent sends to the second goes to a card that nobody has; the way back is open."""
+    """What the first agent sends to the next on a token's way goes to a card that nobody has; the way back is open."""
     with two_namespaces():
         subprocess.run(["ip", "-n", NAMESPACES[1], "addr", "add", f"{THIRD}/24", "dev", "amble1"], check=True)
         problem, cluster = prepare(folder, 5, 2, GREY_S + rest_s, OneApart, density=1.0, timing={"stall_s": 3.0})
