@@ -115,6 +115,8 @@ class Cluster:
     def start(self, name: str) -> None:
         """Start an agent, or start it again. It ends when this process does: the pipe to it closes then."""
         self.killed.discard(name)
+        if name in self.processes:
+            self._reap(self.processes[name])
         with (self.folder / name / "log.txt").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 [sys.executable, "-m", "amble.live", str(self.folder / name), "--leash"],

@@ -177,6 +177,8 @@ def again(
     gathered, rules = collect.collect(folders), next(iter(configs.values())).visits()
     replayed = replay.Replay(gathered, rules, objectives, export.recorded(gathered) if plan else ())
     outcome = replayed.run(halt)
+    if gathered.dropped and not halt():  # which is no damage: nothing can be made again without what was before
+        outcome = outcome._replace(left=(*gathered.cuts(), "what came after them cannot be made again without them"))
     same = len(gathered.agents) == gathered.founders  # a run's problem is that of one and the same agents
     if plan is not None and same and outcome.whole and gathered.hops and plan.optimum() is not None:
         method, seed = plan.config.method, plan.config.walk.seed

@@ -16,6 +16,7 @@ FORMAT = 2
 APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it in the header
 SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
 WAIT_S = 1.0  # for another process to let go of the file
+STATE = ("about", "rows")  # the tables that an agent goes on from
 
 TABLES = f"""
 PRAGMA application_id = {APPLICATION};
@@ -77,8 +78,9 @@ def check(path: Path, rows: Rows, about: dict[str, str]) -> None:
         raise damaged(path)
     mode = "ro&immutable=1" if whole else "ro"  # SQLite would make an empty log where there is none
     with sentences(path), contextlib.closing(connect(path, mode)) as connection:
-        if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise damaged(path)
+        for table in STATE:  # not the record, so that a start takes as long with a short one as with a long one
+            if connection.execute(f"PRAGMA quick_check({table})").fetchone() != ("ok",):
+                raise damaged(path)
         found = dict(connection.execute("SELECT key, value FROM about"))
         for key in ("run", "layout"):
             if found.get(key) != about[key]:
@@ -104,7 +106,12 @@ def load(connection: sqlite3.Connection, rows: Rows) -> dict[str, Any]:
 
 
 def damaged(path: Path) -> AmbleError:
-    return AmbleError(f"the journal {path} is damaged or cut short; begin the run anew, or without this agent.")
+    files = f"{path.name} and, if it is there, {path.name}-wal"
+    return AmbleError(
+        f"the journal {path} is damaged or cut short; delete {files}, and start the agent again: it begins as new, its "
+        "data are counted anew and once, and nothing is lost but its part of the record. (Only a run whose method "
+        "cannot be counted anew, as amble init has said of it, must begin anew.)"
+    )
 
 
 def _unusable(path: Path, error: Exception) -> AmbleError:

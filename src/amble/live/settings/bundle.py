@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from amble.errors import AmbleError
@@ -49,6 +50,9 @@ silence_s = 120.0                   # for a token that nobody has seen
 lease_s = 2.0                       # for a sign of life on a link
 retry_s = 0.1                       # before a question is asked again
 pause_s = 0.0                       # at each visit: a slower device, or a run to watch
+
+[record]
+visits_max = 1_000_000              # that each agent's journal keeps, then the oldest are dropped; 0 keeps them all
 
 [[agents]]
 name = "north"                      # letters, digits, - and _
@@ -105,7 +109,10 @@ def renew(config: Config, out: Path, days: int) -> None:
         raise AmbleError(f"the authority in {out} is of the run {run!r}, and {config.name!r} was given; give its own.")
     for peer in config.peers:
         folder = out / peer.name
-        if (folder / FILE).is_file() and AgentConfig.read(folder, guests=False) != config.agent(peer.name):
+        if not (folder / FILE).is_file():
+            continue
+        own = AgentConfig.read(folder, guests=False)
+        if own != replace(config.agent(peer.name), record=own.record):
             raise AmbleError(
                 f"the run's settings are not those of {folder / FILE}, and --renew makes certificates only; "
                 "give the settings as they were, or make a new bundle."
