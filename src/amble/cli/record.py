@@ -96,4 +96,4 @@ def replay(folders: Annotated[list[Path], FOLDERS]) -> None:
         outcome = up.again(gather.agent_folders(folders), asked.is_set)
     console().print(str(outcome), highlight=False, soft_wrap=True)
     if not outcome.whole:
-        raise typer.Exit(130 if asked.is_set() else 1)
+        raise typer.Exit(asked.code if asked.is_set() else 1)

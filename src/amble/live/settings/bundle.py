@@ -1,5 +1,6 @@
 """A bundle: the run's authority, and one folder an agent, each to be copied to its machine."""
 
+import errno
 import shutil
 import tempfile
 from dataclasses import replace
@@ -74,11 +75,18 @@ data = "rows.csv"
 """
 
 
+def check_not_here(out: Path) -> None:
+    """A folder is made aside and then takes the place of this one: whoever stands in it would be nowhere."""
+    if Path.cwd().is_relative_to(out.resolve()):
+        raise AmbleError(f"you are in {out}, which would be replaced; give another with --out, or go out of it (cd).")
+
+
 def make(config: Config, out: Path, days: int) -> None:
     """All of it or nothing: it is made in a folder beside, which is renamed when all is there."""
     identity.check_days(days)
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise AmbleError(f"{out} is there and not empty; give another folder, or --renew for new certificates only.")
+    check_not_here(out)
     aside = None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -89,6 +97,8 @@ def make(config: Config, out: Path, days: int) -> None:
             config.agent(peer.name).write(aside / peer.name)
         aside.rename(out)
     except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise AmbleError(f"{out} is there and not empty by now; give another folder.") from error
         raise AmbleError(f"{out} cannot be written ({error.strerror}); give a folder of yours.") from error
     finally:
         if aside is not None and aside.exists():
