@@ -426,19 +426,27 @@ def test_events_are_bounded_too(tmp_path):
         assert [event.words for event in journal.events()] == ["15", "16", "17", "18", "19"]
 
 
-def test_opening_looks_at_the_state_and_not_at_the_record(written):
-    """So that a start takes as long after a week as after a minute: not even damage in the record is met."""
+def without_page(path, page):
+    wrong = bytearray(path.read_bytes())
+    wrong[(page - 1) * 4096 : page * 4096] = bytes(4096)
+    path.write_bytes(bytes(wrong))
+
+
+def test_opening_looks_at_the_state_and_the_ends_of_the_record_only(written):
+    """So that a start takes as long after a week as after a minute: damage in the middle of the record is not met."""
     fill(written, 40, 20_000)
     whole = written.read_bytes()
     with contextlib.closing(sqlite3.connect(written)) as connection:
         (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'visits'").fetchone()
-    wrong = bytearray(whole)
-    wrong[(root - 1) * 4096 : root * 4096] = bytes(4096)
-    written.write_bytes(bytes(wrong))
+    without_page(written, len(whole) // 4096 // 2)
     with opened(written) as journal:
         assert_same(journal.load(), state_after(39))
+        journal.persist(effect(20_001), 0.0)
         with pytest.raises(AmbleError, match="damaged or cut short"):
             journal.visits()
+    written.write_bytes(whole)
+    without_page(written, root)
+    refuses(written, "damaged or cut short")
 
 
 def test_the_sentence_about_damage_says_what_to_delete_and_that_it_is_safe(written):

@@ -11,8 +11,10 @@ import pytest
 
 pytest.importorskip("zenoh")
 
+from amble.errors import AmbleError
 from amble.live.effects import Report
 from amble.live.formats import wire
+from amble.live.formats.journal_file import Unwritable
 from amble.live.message import Epoch, Passed, Refused, Token
 from amble.live.node import Node
 from amble.live.seldom import Seldom
@@ -103,6 +105,45 @@ def test_seldom_has_a_bound():
     assert seldom(("b", 0), 59.9) is None
     assert seldom(("b", 0), 60.0) == 1
     assert seldom(("b", 5000), 60.0) == 989
+
+
+# --- the disk -------------------------------------------------------------------------------------------------------
+
+
+def test_a_journal_that_turns_out_to_be_damaged_ends_the_agent(agent):
+    """It must not wait for ever, with a token in its hands: whoever gave the token has it still."""
+    (root,) = agent.node.journal.connection.execute(
+        "SELECT rootpage FROM sqlite_schema WHERE name = 'visits'"
+    ).fetchone()
+    agent.node.journal.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    agent.node.journal.close()
+    path, objective = agent.folder / "journal.db", agent.config.objective(X, Y)
+    agent.node = Node(agent.config, agent.folder, objective, threading.Event())
+    agent.do(agent.node.core.start)
+    with path.open("r+b") as file:  # while it runs, as a disk that fails does
+        file.seek((root - 1) * 4096)
+        file.write(bytes(4096))
+    agent.node.journal.connection.execute("PRAGMA shrink_memory")
+    parcel = agent.node.core.rows["custody/0"].message.payload
+    said = agent.node.core.heard(agent.now, 1, Token(0, Epoch(0, 0), 2, "b", parcel))
+    agent.node.replies[1] = lambda _: pytest.fail("it was acknowledged")
+    with pytest.raises(AmbleError, match=r"damaged or cut short; delete journal\.db"):
+        agent.node._carry_out(said, agent)
+
+
+def test_a_full_disk_is_waited_for_and_named_once_a_minute(agent, caplog):
+    writes = []
+
+    def write():
+        writes.append(1)
+        agent.node.ending.set()  # so that the test does not wait
+        raise Unwritable("there is no space left for the journal.")
+
+    for _ in range(3):
+        with pytest.raises(Unwritable):
+            agent.node._kept(write)
+    assert len(writes) == 3
+    assert len(warnings(caplog, "Until then it waits")) == 1
 
 
 # --- the model ------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from amble.errors import AmbleError
 from amble.live.effects import Ask, Effect, Persist, Reply, Report, Wake
 from amble.live.formats import wire
 from amble.live.formats.journal import Journal
+from amble.live.formats.journal_file import Unwritable
 from amble.live.formats.packing import digest
 from amble.live.formats.shape import Shape
 from amble.live.message import Accepted, Answer, Question, Refused, Stop
@@ -297,12 +298,14 @@ class Node:
         self.visit_s, self.waited_s = time.monotonic(), 0.0
 
     def _kept(self, write: Callable[[], None]) -> None:
-        """Nothing is said to anybody before this is kept: a full disk is waited for."""
+        """Nothing is said to anybody before this is kept: a full disk is waited for. A damaged file is not: the agent
+        ends, and has acknowledged nothing that it did not keep."""
         while True:
             try:
                 return write()
-            except AmbleError as error:
-                log.error("%s Until then it waits, and nothing is lost.", error)
+            except Unwritable as error:
+                if self.seldom("disk", time.monotonic()) is not None:
+                    log.error("%s Until then it waits, and nothing is lost.", error)
                 if self.ending.wait(FULL_S):
                     raise
 
