@@ -1,5 +1,6 @@
 """amble up in a folder that has a run already, or is in use; and amble up that is told to end. With real processes."""
 
+import contextlib
 import shutil
 import signal
 import subprocess
@@ -18,9 +19,29 @@ from amble.live.records import collect, record, trained
 from amble.progress import interruptible
 from test_up import ENDLESS, agents_of, amble, begin, visited, wait_for
 
+LONG_S = 90.0
+
 
 def again(folder, *words, **options):
     return amble("up", "--data", "diabetes", "-n", 3, "--ridge", 0.01, "--again", "-o", folder, *words, **options)
+
+
+@contextlib.contextmanager
+def begun(folder, *words):
+    """An amble up that goes on for ever, with four agents; nothing of it is left when the test has ended."""
+    process = begin(folder, *ENDLESS, *words)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+        wait_for(lambda: not agents_of(folder), LONG_S)
+
+
+def wait_for_visits(folder, process):
+    """Of all four agents: in a folder of three, too, they are the new ones."""
+    wait_for(lambda: visited(folder) or process.poll() is not None, LONG_S)
+    assert process.poll() is None, process.communicate()
 
 
 def in_one_sentence(told, words):
@@ -76,33 +97,32 @@ def test_in_a_folder_that_is_gone_every_command_is_one_sentence(tmp_path):
 
 
 def test_a_run_that_goes_on_is_not_replaced_and_one_that_was_killed_is(made):
-    process = begin(made, *ENDLESS, "--again")
-    try:
-        wait_for(lambda: visited(made))  # of four agents: there were three before
+    with begun(made, "--again") as process:
+        wait_for_visits(made, process)
         in_one_sentence(again(made), "is in use")
-    finally:
-        process.kill()
-        process.communicate(timeout=30)
-    wait_for(lambda: not agents_of(made))
+    wait_for(lambda: is_free(made), LONG_S)
     told = again(made)
     assert told.returncode == 0, told.stdout + told.stderr
     assert len(collect.agent_folders([made])) == 3
 
 
+def is_free(folder):
+    try:
+        up.check_folder(folder, again=True)
+    except AmbleError as error:
+        assert "is in use" in str(error)  # noqa: PT017
+        return False
+    return True
+
+
 def test_an_agent_that_has_only_just_been_started_is_not_forgotten(made):
     """It holds its folder before it has opened its journal."""
-    process = begin(made, *ENDLESS, "--again")
-    try:
-        wait_for(lambda: agents_of(made))
+    with begun(made, "--again") as process:
+        wait_for(lambda: agents_of(made), LONG_S)
         process.kill()
-        process.communicate(timeout=30)
-        with pytest.raises(AmbleError, match="is in use"):
-            up.check_folder(made, again=True)
-    finally:
-        process.kill()
-        process.communicate(timeout=30)
-        wait_for(lambda: not agents_of(made))
-    up.check_folder(made, again=True)
+        process.wait()
+        assert not is_free(made)
+    wait_for(lambda: is_free(made), LONG_S)  # a process that ends is gone from /proc before it lets go of its files
 
 
 def test_of_two_at_once_one_trains_and_the_other_says_why_not(made):
@@ -146,18 +166,15 @@ def test_what_is_damaged_can_be_replaced(made, damage):
 
 
 def test_a_run_that_one_has_joined_and_one_has_left_is_replaced(made):
-    process = begin(made, *ENDLESS, "--again", "--pause", "0.002", "--network", "complete")
-    try:
-        wait_for(lambda: visited(made))  # of four agents: there were three before
+    with begun(made, "--again", "--pause", "0.002", "--network", "complete") as process:
+        wait_for_visits(made, process)
         where = ["--host", "127.0.0.1", "--port", "19999", "--near", "agent00", "--near", "agent01"]
         told = amble("join", made, "late", *where, "--data", "rows.npz")
         assert told.returncode == 0, told.stderr
         told = amble("leave", made / "agent03")
         assert told.returncode == 0, told.stdout + told.stderr
-    finally:
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+        assert process.wait(60) == 130
     told = again(made)
     assert told.returncode == 0, told.stdout + told.stderr
     assert not (made / "late").exists()
@@ -171,11 +188,11 @@ def test_a_run_that_one_has_joined_and_one_has_left_is_replaced(made):
 def test_what_there_is_is_kept_when_it_is_told_to_end(tmp_path, number, code, times):
     """SIGTERM, as a service manager or kill sends it, as well as Ctrl-C; also twice."""
     folder = tmp_path / "run"
-    process = begin(folder, *ENDLESS)
-    wait_for(lambda: visited(folder))
-    for _ in range(times):
-        process.send_signal(number)
-    said, _ = process.communicate(timeout=60)
+    with begun(folder) as process:
+        wait_for_visits(folder, process)
+        for _ in range(times):
+            process.send_signal(number)
+        said, _ = process.communicate(timeout=60)
     assert process.returncode == code
     assert "what there was by then was kept" in said
     assert not agents_of(folder)
@@ -187,10 +204,10 @@ def test_what_there_is_is_kept_when_it_is_told_to_end(tmp_path, number, code, ti
 def test_told_to_end_before_any_visit_it_writes_no_model(tmp_path):
     """No agent has a model then, and zeros are none."""
     folder = tmp_path / "run"
-    process = begin(folder, *ENDLESS, "--pause", "10")
-    wait_for(lambda: any(path.stat().st_size for path in folder.glob("*/log.txt")))
-    process.send_signal(signal.SIGTERM)
-    said, _ = process.communicate(timeout=60)
+    with begun(folder, "--pause", "10") as process:
+        wait_for(lambda: any(path.stat().st_size for path in folder.glob("*/log.txt")), LONG_S)
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=60)
     assert process.returncode == 143
     assert "no model was written" in said
     assert not list(folder.rglob("model.np*"))
