@@ -82,6 +82,7 @@ class Agent:
         )
         folder.mkdir()
         self.node = Node(self.config, folder, self.config.objective(X, Y), threading.Event())
+        self.node.seldom.every_s = 0.0  # so that each refusal is logged, and can be looked for
         self.asks, self.now, self.folder = [], 0.0, folder
         self.do(self.node.core.start)
         for name in NEAR:

@@ -15,7 +15,7 @@ from amble import methods
 from amble import walk as walks
 from amble.arrays import tree_map
 from amble.live.settings import bundle
-from amble.live.settings.config import AgentConfig, Config
+from amble.live.settings.config import AgentConfig, Config, Retention
 from config_samples import PLAIN, RNG, X, Y, agents, made, model, refused
 
 # --- what cannot be used ---------------------------------------------------------------------------------------------
@@ -72,6 +72,12 @@ BAD = [
     ({"timing": {"patience_s": 0}}, "patience_s = 0 was given; it must be a number above zero"),
     ({"timing": {"pause_s": -1}}, "pause_s = -1 was given; it must be a number from 0 to 10"),
     ({"timing": {"pause_s": 11}}, "pause_s = 11 was given; it must be a number from 0 to 10"),
+    (
+        {"record": {"visits_max": -1}},
+        "visits_max = -1 was given; it must be a whole number: how many visits are kept, or 0",
+    ),
+    ({"record": {"visits_max": "all"}}, "visits_max = 'all' was given; it must be a whole number"),
+    ({"record": {"visits": 5}}, "did you mean 'visits_max'"),
     ({"timing": {"patience": 1}}, "did you mean 'patience_s'"),
     ({"timing": {"silence_s": 1}}, "has silence_s = 1 and patience_s = 2"),
     ({"agents": None}, "the run has no agents; add it"),
@@ -260,8 +266,25 @@ def test_the_digest_is_of_what_agents_must_agree_on():
         {"agents": PLAIN["agents"][::-1]},
     ):
         assert made(**changed).agent("a").digest != digest
-    for changed in (agents(port=9000), model(target="y"), {"timing": {"patience_s": 5, "pause_s": 1}}):
+    for changed in (
+        agents(port=9000),
+        model(target="y"),
+        {"timing": {"patience_s": 5, "pause_s": 1}},
+        {"record": {"visits_max": 5}},
+    ):
         assert made(**changed).agent("a").digest == digest
+
+
+def test_an_agent_keeps_as_much_of_its_record_as_its_own_file_says(tmp_path):
+    """A file of an earlier version has no such table, and is as one that does not say."""
+    assert made().agent("a").record.visits_max == 1_000_000
+    made(record={"visits_max": 0}).agent("a").write(tmp_path)
+    own = AgentConfig.read(tmp_path)
+    assert own.record.visits_max == 0
+    path = tmp_path / "agent.toml"
+    path.write_text(path.read_text().replace("[record]\nvisits_max = 0\n", ""))
+    assert "record" not in path.read_text()
+    assert AgentConfig.read(tmp_path) == replace(own, record=Retention())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from amble.arrays import named_leaves, tree_map
 from amble.live import visits as live_visits
 from amble.live.effects import Ask, Custody, Persist, Reply, Report, Settings, Share, Sight, Visit
 from amble.live.formats import wire
-from amble.live.formats.journal import Event, Journal, Visited
+from amble.live.formats.journal import VISIT, Event, Journal, Visited
 from amble.live.formats.packing import digest
 from amble.live.message import Ending, Epoch, Token
 from amble.live.protocol import Core
@@ -38,10 +38,10 @@ def some_losses(p=P):
 F = some_losses()[0]
 
 
-def open_journal(path, method=RELAY, agent="anna", p=P, objective=F, **settings):
+def open_journal(path, method=RELAY, agent="anna", p=P, objective=F, visits_max=0, **settings):
     visits = live_visits.make(method, p, len(AGENTS))
     shape = wire.Shape(wire.run_digest(settings), AGENTS, method.tokens, visits.parcel(0))
-    return Journal.open(path, shape, visits, objective, agent)
+    return Journal.open(path, shape, visits, objective, agent, visits_max)
 
 
 @contextlib.contextmanager
@@ -361,6 +361,117 @@ def test_a_full_disk_undoes_the_transaction_and_the_journal_goes_on_when_there_i
         assert_same(journal.load(), state_after(last + 1))
     with opened(tmp_path / "j") as journal:
         assert_same(journal.load(), state_after(last + 1))
+
+
+# --- a bounded record -----------------------------------------------------------------------------------------------
+
+
+def lines_of(path):
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return [number for (number,) in connection.execute("SELECT number FROM visits ORDER BY number")]
+
+
+def fill(path, first, last):
+    """Visits as they are after a long run, without the time that their transactions take."""
+    line = (0, 0, 0, 1, "cleo", 0.0, 0.0, 0.0, "0" * 16, "0" * 16)
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.executemany(VISIT, ((number, *line) for number in range(first, last + 1)))
+
+
+@pytest.mark.parametrize("visits_max", [1, 7, 10, 100])
+def test_the_oldest_visits_are_dropped_and_never_more_are_kept(tmp_path, visits_max):
+    with opened(tmp_path / "j", visits_max=visits_max) as journal:
+        for k in range(1, 251):
+            journal.persist(effect(k), float(k))
+            (count,) = journal.connection.execute("SELECT count(*) FROM visits").fetchone()
+            assert count <= visits_max
+        numbers = [line.number for line in journal.visits()]
+        assert_same(journal.load(), state_after(250))
+    assert numbers == list(range(numbers[0], 251))
+    assert len(numbers) >= 0.9 * visits_max
+
+
+def test_a_journal_with_a_bound_stops_growing_and_one_without_does_not(tmp_path):
+    sizes = {}
+    for visits_max in (0, 200):
+        path = tmp_path / f"j{visits_max}"
+        with opened(path, visits_max=visits_max) as journal:
+            for last in (600, 1200):
+                persist_many(journal, range(last - 599, last + 1))
+                (pages,) = journal.connection.execute("PRAGMA page_count").fetchone()
+                sizes.setdefault(visits_max, []).append(pages)
+    assert sizes[200][0] == sizes[200][1]
+    assert sizes[0][0] < sizes[0][1]
+
+
+def test_a_bound_that_was_larger_before_is_reached_bit_by_bit(tmp_path):
+    """No transaction drops very many lines: a token waits for it."""
+    path = tmp_path / "j"
+    with opened(path):
+        pass
+    fill(path, 1, 10_000)
+    counts = []
+    with opened(path, visits_max=50) as journal:
+        for k in range(10_001, 10_031):
+            journal.persist(effect(k), 0.0)
+            counts.append(journal.connection.execute("SELECT count(*) FROM visits").fetchone()[0])
+    assert min(np.diff(counts)) >= -4096
+    assert counts[-1] <= 50
+    assert lines_of(path)[-1] == 10_030
+
+
+def test_events_are_bounded_too(tmp_path):
+    with opened(tmp_path / "j", visits_max=5) as journal:
+        for k in range(20):
+            journal.event(Report("refused", words=str(k)), 0.0)
+        assert [event.words for event in journal.events()] == ["15", "16", "17", "18", "19"]
+
+
+def without_page(path, page):
+    wrong = bytearray(path.read_bytes())
+    wrong[(page - 1) * 4096 : page * 4096] = bytes(4096)
+    path.write_bytes(bytes(wrong))
+
+
+def test_opening_looks_at_the_state_and_the_ends_of_the_record_only(written):
+    """So that a start takes as long after a week as after a minute: damage in the middle of the record is not met."""
+    fill(written, 40, 20_000)
+    whole = written.read_bytes()
+    with contextlib.closing(sqlite3.connect(written)) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'visits'").fetchone()
+    without_page(written, len(whole) // 4096 // 2)
+    with opened(written) as journal:
+        assert_same(journal.load(), state_after(39))
+        journal.persist(effect(20_001), 0.0)
+        with pytest.raises(AmbleError, match="damaged or cut short"):
+            journal.visits()
+    written.write_bytes(whole)
+    without_page(written, root)
+    refuses(written, "damaged or cut short")
+
+
+def test_the_sentence_about_damage_says_what_to_delete_and_that_it_is_safe(written):
+    written.write_bytes(written.read_bytes()[:5000])
+    refuses(written, r"delete j and, if it is there, j-wal, .* counted anew and once, and nothing is lost but its part")
+
+
+# --- the time that an agent has been in the run ---------------------------------------------------------------------
+
+
+def test_the_time_in_the_run_is_kept_with_a_visit_or_alone(tmp_path):
+    with opened(tmp_path / "j") as journal:
+        assert journal.elapsed_s() is None
+        journal.persist(effect(1), 1e9)
+        assert journal.elapsed_s() is None
+        journal.persist(effect(2), -1e9, elapsed_s=0.1 + 0.2)
+        journal.persist(effect(3), 1e12)
+    with opened(tmp_path / "j") as journal:
+        assert journal.elapsed_s() == 0.1 + 0.2
+        journal.keep_elapsed(1234.5)
+        assert journal.elapsed_s() == 1234.5
+        journal.connection.execute("UPDATE about SET value = 'long' WHERE key = 'elapsed_s'")
+        with pytest.raises(AmbleError, match="damaged or cut short"):
+            journal.elapsed_s()
 
 
 if __name__ == "__main__":

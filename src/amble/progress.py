@@ -52,36 +52,56 @@ class Meter:
             self.bar.stop()
 
 
-_asked: list[threading.Event] = []  # the event of the outermost `interruptible`, while there is one
+class Asked:
+    """Whether the program was asked to end, and by which signal."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self.code = 128 + signal.SIGINT  # the exit code that shells give to this signal
+
+    def set(self, number: int = signal.SIGINT) -> None:
+        if not self.is_set():
+            self.code = 128 + number
+        self.event.set()
+
+    def is_set(self) -> bool:
+        return self.event.is_set()
+
+
+_asked: list[Asked] = []  # what the outermost `interruptible` gave, while there is one
 
 
 @contextmanager
-def interruptible(patient: bool = False) -> Iterator[threading.Event]:
-    """Within it, Ctrl-C sets the event that is given instead of breaking off a computation half-way.
+def interruptible(patient: bool = False) -> Iterator[Asked]:
+    """Within it, Ctrl-C sets what is given instead of breaking off a computation half-way.
 
-    A second Ctrl-C acts as usual, unless `patient`: then it, too, waits until what there is has been kept. One within
-    another shares its event. Outside the main thread, where Python gives no signals, nothing changes.
+    A second Ctrl-C acts as usual, unless `patient`: then it, too, waits until what there is has been kept, and so does
+    SIGTERM. One within another shares what it was given. Outside the main thread, where Python gives no signals,
+    nothing changes.
     """
     if _asked:
         yield _asked[0]
         return
-    asked = threading.Event()
+    asked = Asked()
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return
-    before = signal.getsignal(signal.SIGINT)
+    numbers = (signal.SIGINT, signal.SIGTERM) if patient else (signal.SIGINT,)
+    before = {number: signal.getsignal(number) for number in numbers}
 
-    def ask(*_: Any) -> None:
+    def ask(number: int, _: Any) -> None:
         if patient and not asked.is_set():
             sys.stderr.write("\nstopping; what there is will be kept ...\n")
-        asked.set()
+        asked.set(number)
         if not patient:
-            signal.signal(signal.SIGINT, before)
+            signal.signal(number, before[signal.Signals(number)])
 
-    signal.signal(signal.SIGINT, ask)
+    for number in numbers:
+        signal.signal(number, ask)
     _asked.append(asked)
     try:
         yield asked
     finally:
         _asked.clear()
-        signal.signal(signal.SIGINT, before)
+        for number in numbers:
+            signal.signal(number, before[number])

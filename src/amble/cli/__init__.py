@@ -1,5 +1,6 @@
 """The command line: parses, calls, prints."""
 
+import os
 import sys
 
 from amble.cli import (  # noqa: F401 (they add their commands)
@@ -22,6 +23,10 @@ def main() -> None:
     from amble.errors import AmbleError
 
     try:
+        try:
+            os.getcwd()
+        except FileNotFoundError:  # or every command that takes a path would fail in its own way
+            raise AmbleError("the folder that you are in has been deleted; go to another one (cd) first.") from None
         app()
     except AmbleError as error:
         sys.stderr.write(f"amble: {error}\n")

@@ -38,6 +38,7 @@ def chaos(
 ) -> None:
     from amble.errors import AmbleError
     from amble.live.faults import chaos as live
+    from amble.progress import interruptible
 
     if seed is None and trace:
         raise AmbleError("--trace tells the story of one seed; say which with --seed.")
@@ -51,11 +52,14 @@ def chaos(
         raise AmbleError(f"the folder of {out} does not exist; make it first, or give another --out.")
     state = live.State.read(out, faults)
     wanted = range(first_seed, first_seed + seeds)
-    finished = run_all(state, [each for each in wanted if each not in state.done], wanted, minutes * 60, workers)
+    with interruptible(patient=True) as asked:
+        finished = run_all(state, [each for each in wanted if each not in state.done], wanted, minutes * 60, workers)
     if not finished:
         left = sum(each not in state.done for each in wanted)
         console().print(f"[yellow]stopped:[/] {left} seeds are left; the same command goes on from there.")
     show(len(state.done), state.kinds.total(), state.kinds, state.counted, state.broken, faults)
+    if asked.is_set():
+        raise typer.Exit(asked.code)
 
 
 def run_all(state: Any, left: list[int], wanted: range, limit_s: float, workers: int | None) -> bool:

@@ -136,7 +136,7 @@ def compare(
             screen.print(f"[yellow]note:[/] {words}")
         if not chosen.runs:
             screen.print("[yellow]stopped[/] before the first run; nothing was written.")
-            raise typer.Exit(130)
+            raise typer.Exit(asked.code)
         screen.print(chosen.table())
         if not settings.tune:
             screen.print("Steps and penalties as given, or by default; --tune chooses them.", style="dim")
@@ -144,7 +144,7 @@ def compare(
         screen.print(f"written to {folder}/: {', '.join(names)} (each .json with its .npz)")
         if asked.is_set():
             screen.print("[yellow]stopped early:[/] the table and files hold what was done until then.")
-            raise typer.Exit(130)
+            raise typer.Exit(asked.code)
 
 
 def draw_all(chosen: Any, folder: Path) -> list[str]:

@@ -63,6 +63,7 @@ def agent(
     """Run one agent until the run ends. Its data stay here: only the token's numbers travel.
 
     Started again after a crash, it goes on from its journal. Ctrl-C, or SIGTERM, ends it cleanly at any time.
+    Exit code 3 if no token ever came to it: then it has no model, and writes none.
 
     **Examples**
 

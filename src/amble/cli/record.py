@@ -70,6 +70,8 @@ def collect(
     screen.print(f"written to {out / record.FILE}: {words}", highlight=False, soft_wrap=True)
     visit_ms, hop_ms = 1e3 * measured.compute_s(gathered).mean(), 1e3 * measured.hops_of(gathered).mean_s
     screen.print(f"a visit took {visit_ms:.3g} ms, a hop {hop_ms:.3g} ms", highlight=False, soft_wrap=True)
+    for words in gathered.cuts():
+        screen.print(f"[yellow]note:[/] {words}; amble replay needs them", highlight=False, soft_wrap=True)
     if missing:
         screen.print(f"[yellow]note:[/] not at hand: {', '.join(missing)}", highlight=False, soft_wrap=True)
 
@@ -94,4 +96,4 @@ def replay(folders: Annotated[list[Path], FOLDERS]) -> None:
         outcome = up.again(gather.agent_folders(folders), asked.is_set)
     console().print(str(outcome), highlight=False, soft_wrap=True)
     if not outcome.whole:
-        raise typer.Exit(130 if asked.is_set() else 1)
+        raise typer.Exit(asked.code if asked.is_set() else 1)

@@ -12,7 +12,7 @@ UP_HELP = """Train on this machine with real agents: one process each, their own
 Shows who is up and where the tokens are, and ends when the model stands still (--tolerance), or after --hops or
 --seconds. The folder then holds model.npz (see: amble predict), record.npz, and one folder an agent with its settings,
 certificate, rows, journal and log. At last every visit is made again from the record and compared, which also gives
-curves for amble report. Ctrl-C stops all.
+curves for amble report. Ctrl-C, or SIGTERM, stops all and keeps what there is.
 
 **Examples**
 
@@ -72,21 +72,22 @@ def up(
     screen = console()
     with interruptible(patient=True) as asked:
         wanted = {key: value for key, value in stop.items() if value}
-        plan = live.prepare(settings, wanted, out.absolute(), again, pause)
+        plan = live.prepare(settings, wanted, out.resolve(), again, pause)
         for words in plan.config.notes():
             screen.print(f"[yellow]note:[/] {words}", soft_wrap=True)
         if asked.is_set():
             screen.print("[yellow]stopped[/] before the first agent was started; nothing was written.")
-            raise typer.Exit(130)
+            raise typer.Exit(asked.code)
         title = f"{data}: {agents} agents, {method}, {network} network; Ctrl-C stops"
-        with live.start(plan) as cluster:
+        with live.start(plan) as cluster:  # which holds the folder, so that nobody replaces it meanwhile
             lost = live.watch(plan, cluster, title, asked.is_set)
             model = live.finish(plan, cluster)
-        if model is None:
-            screen.print(f"[yellow]ended[/] before the first visit; the agents' logs are in {out}/.", soft_wrap=True)
-            raise typer.Exit(130 if asked.is_set() else 1)
-        _tell(plan, cluster, model, lost)
-        checked = not asked.is_set() and _check(plan, asked.is_set)
+            if model is None:
+                words = "no agent has one, for no token was passed on; the agents' logs are in"
+                screen.print(f"[yellow]no model was written:[/] {words} {out}/.", soft_wrap=True)
+                raise typer.Exit(asked.code if asked.is_set() else 1)
+            _tell(plan, cluster, model, lost)
+            checked = not asked.is_set() and _check(plan, asked.is_set)
         curves = "run.json (see: amble report), " if (plan.folder / "run.json").is_file() else ""
         words = f"written to {out}/: model.npz, record.npz, {curves}a folder an agent"
         screen.print(words, highlight=False, soft_wrap=True)
@@ -94,7 +95,7 @@ def up(
             screen.print(f"[red]{name} failed:[/] {words}", highlight=False, soft_wrap=True)
         if asked.is_set():
             screen.print("[yellow]stopped early:[/] what there was by then was kept.", soft_wrap=True)
-            raise typer.Exit(130)
+            raise typer.Exit(asked.code)
         if lost or not checked:
             raise typer.Exit(1)
 
@@ -131,10 +132,13 @@ def _tell(plan: Any, cluster: Any, model: Any, lost: Any) -> None:
 
 
 def _check(plan: Any, halt: Any) -> bool:
+    """Whether every visit that can be made again gives what was recorded; what visits_max has dropped cannot be."""
     from amble.live import up as live
-    from amble.live.records import collect
+    from amble.live.records import collect, record
 
     outcome = live.again(collect.agent_folders([plan.folder]), halt, plan)
-    verdict = "[green]replayed:[/]" if outcome.whole else "[red]not replayed in full:[/]"
+    cut = not outcome.first and bool(record.load(plan.folder / record.FILE).dropped)
+    colour = "green" if outcome.whole else "yellow" if cut else "red"
+    verdict = f"[{colour}]{'replayed' if outcome.whole else 'not replayed in full'}:[/]"
     console().print(f"{verdict} {outcome}", highlight=False, soft_wrap=True)
-    return outcome.whole
+    return outcome.whole or cut

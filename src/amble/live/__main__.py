@@ -14,7 +14,7 @@ def main(words: list[str] | None = None) -> None:
 
     one_thread()
     from amble.errors import AmbleError
-    from amble.live.agent import run_agent
+    from amble.live.agent import Ended, run_agent
 
     parser = argparse.ArgumentParser(prog="amble agent")
     parser.add_argument("folder", type=Path)
@@ -24,12 +24,14 @@ def main(words: list[str] | None = None) -> None:
     words = sys.argv[1:] if words is None else words
     given = parser.parse_args(words)
     try:
-        if run_agent(given.folder, given.data, given.leash, given.again):
-            again = [] if given.again else ["--again"]
-            os.execv(sys.executable, [sys.executable, "-m", "amble.live", *words, *again])
+        ended = run_agent(given.folder, given.data, given.leash, given.again)
     except AmbleError as error:
         sys.stderr.write(f"amble: {error}\n")
         sys.exit(2)
+    if ended is Ended.TO_BEGIN_ANEW:
+        again = [] if given.again else ["--again"]
+        os.execv(sys.executable, [sys.executable, "-m", "amble.live", *words, *again])
+    sys.exit(ended.value)
 
 
 if __name__ == "__main__":

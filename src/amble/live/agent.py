@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 
 from amble.errors import AmbleError
@@ -15,7 +16,7 @@ from amble.live.network.door import knock_at_all
 from amble.live.network.place import Link, Place
 from amble.live.network.sockets import more_files
 from amble.live.network.transport import Transport
-from amble.live.node import Node
+from amble.live.node import Node, model_of
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.trust import identity, invitation
 
@@ -24,12 +25,20 @@ GRACE_S = 10.0  # for an agent on a leash to end by itself
 log = logging.getLogger("amble.live")
 
 
-def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again: bool = False) -> bool:
+class Ended(Enum):
+    """How an agent has ended, as its exit code."""
+
+    WELL = 0
+    WITHOUT_A_MODEL = 3  # to start it again does not help, if the run has ended
+    TO_BEGIN_ANEW = -1  # which is no end: see run_agent
+
+
+def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again: bool = False) -> Ended:
     """Everything that can be wrong is found before the agent joins the run.
 
-    Whether it is to begin anew from its journal, as after a crash, because its links must: in a new process, for a
-    session of Zenoh's that is closed while a neighbour dials may keep that link, and the neighbour believes in it.
-    `again`: it does so now.
+    It is to begin anew from its journal, as after a crash, when its links must: in a new process, for a session of
+    Zenoh's that is closed while a neighbour dials may keep that link, and the neighbour believes in it. `again`: it
+    does so now.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     more_files()
@@ -44,15 +53,21 @@ def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again
     reason = _run(node, _place(config, folder, node.shape.bytes_max), folder, again)
     if node.anew and not (reason or ending.asked.is_set()):
         engine_log.end()
-        return True
+        return Ended.TO_BEGIN_ANEW
     if node.core.left:
         log.info("%s has left the run: %s", config.name, reason)
-    else:
-        log.info("%s", f"the run has ended: {reason}" if reason else "ended early; start again to go on")
+        return Ended.WELL
+    log.info("%s", f"the run has ended: {reason}" if reason else "ended early; start again to go on")
+    if model_of(node.core) is None:
+        todo = "take the model of another agent" if reason else "start it again, and its neighbours"
+        log.error(
+            "%s has no model, and wrote none, for no token has come to it from another agent: %s", config.name, todo
+        )
+        return Ended.WITHOUT_A_MODEL
     if reason and not node.made:
         log.warning("the others went on and ended without this agent: take the model of one of them, for this one's is "
                     "as old as its last visit")  # fmt: skip
-    return False
+    return Ended.WELL
 
 
 def _place(config: AgentConfig, folder: Path, bytes_max: int) -> Place:

@@ -1,6 +1,7 @@
 """Many agents on one machine: a bundle in a folder, one process an agent, and nothing left behind."""
 
 import contextlib
+import os
 import random
 import shutil
 import signal
@@ -11,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -90,6 +91,7 @@ class Cluster:
     config: Config
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     killed: set[str] = field(default_factory=set)  # by us
+    held: list[IO[bytes]] = field(default_factory=list)  # files that are locked as long as this or an agent runs
 
     @classmethod
     def make(cls, folder: Path, config: Config, rows: Sequence[tuple[Any, Any]]) -> "Cluster":
@@ -111,10 +113,14 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self.end()
+        for file in self.held:
+            file.close()
 
     def start(self, name: str) -> None:
         """Start an agent, or start it again. It ends when this process does: the pipe to it closes then."""
         self.killed.discard(name)
+        if name in self.processes:
+            self._reap(self.processes[name])
         with (self.folder / name / "log.txt").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 [sys.executable, "-m", "amble.live", str(self.folder / name), "--leash"],
@@ -122,6 +128,7 @@ class Cluster:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for us; we end them in order
+                pass_fds=[file.fileno() for file in self.held] if os.name == "posix" else (),
             )
 
     def start_all(self) -> None:

@@ -32,11 +32,11 @@ def tokens(statuses: Mapping[str, Status]) -> dict[int, Place]:
 
 
 def newest(statuses: Mapping[str, Status]) -> str | None:
-    """The agent with the newest model: that has seen most hops of all tokens."""
+    """The agent with the newest model: of those that have one, who has seen most hops of all tokens."""
     seen = {
         name: (sum(said["hop"] for said in status["tokens"].values()), status["visits"])
         for name, status in statuses.items()
-        if status.get("tokens")
+        if status.get("tokens") and status.get("model", True)
     }
     return max(seen, key=lambda name: seen[name]) if seen else None
 

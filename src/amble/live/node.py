@@ -22,6 +22,7 @@ from amble.errors import AmbleError
 from amble.live.effects import Ask, Effect, Persist, Reply, Report, Wake
 from amble.live.formats import wire
 from amble.live.formats.journal import Journal
+from amble.live.formats.journal_file import Unwritable
 from amble.live.formats.packing import digest
 from amble.live.formats.shape import Shape
 from amble.live.message import Accepted, Answer, Question, Refused, Stop
@@ -29,6 +30,7 @@ from amble.live.network.transport import Transport
 from amble.live.protocol import Core
 from amble.live.records import trained
 from amble.live.records.collect import read_status
+from amble.live.seldom import Seldom, more
 from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
 from amble.run import write_whole
@@ -39,13 +41,33 @@ LINGER_S = 3.0  # after the end, and the patience: so that neighbours hear of it
 MISSED_S = 5.0  # after the start, who is not there is named
 SOON_S = 0.05  # until what nobody waits for is taken up
 FULL_S = 1.0  # between two attempts to write to a full disk
+KEEP_S, IDLE_S = 1.0, 60.0  # between two times that the time in the run is kept: with a visit, and without one
 TOLD = {
     "doubt": logging.WARNING, "recount": logging.WARNING, "reissue": logging.WARNING, "absorbed": logging.INFO,
     "refused": logging.ERROR, "stopped": logging.INFO, "leaves": logging.INFO, "left": logging.INFO,
 }  # fmt: skip
+OFTEN = ("refused", "absorbed")  # what a neighbour can bring about at will, and no replay needs
 LEAVE, LEAVE_S = "leave", 30.0  # the file that asks for it, with the seconds that it may take
 
 log = logging.getLogger("amble.live")
+
+
+def model_of(core: Core) -> Any:
+    """The model that an agent may show, or None where it has none: this alone decides whether one is written.
+
+    An agent's estimate is what it read from a token before it gave anything. So there is one only after a visit of a
+    token that somebody had visited before: what is read from a token at its beginning is zero, whatever the data.
+    """
+    sights = (core.rows.get(f"sight/{m}") for m in range(core.settings.tokens))
+    return core.rows["holder"].z if any(sight is not None and sight.hop > 1 for sight in sights) else None
+
+
+def _check_of(error: BaseException) -> tuple[str, int]:
+    """Which check has failed, as its place in the code: the sentence differs with every number in it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return ("", 0) if trace is None else (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
 
 
 class Node:
@@ -55,7 +77,9 @@ class Node:
         self.config, self.folder, self.ending = config, folder, ending
         self.visits = config.visits()
         self.shape = Shape(config.digest, config.agents, config.method.tokens, self.visits.parcel(0), config.room)
-        self.journal = Journal.open(folder / "journal.db", self.shape, self.visits, objective, config.name)
+        self.journal = Journal.open(
+            folder / "journal.db", self.shape, self.visits, objective, config.name, config.record.visits_max
+        )
         if self.journal.has_other_data(digest(objective)):
             log.warning("the data of %s are not those of its earlier visits; it goes on with these, and a replay of "
                         "the earlier visits will differ", config.name)  # fmt: skip
@@ -70,14 +94,18 @@ class Node:
         self.heard = 0
         self.bytes = int(read_status(folder).get("bytes", 0))  # heard, before a restart, too
         self.begun_s = time.monotonic()
-        self.joined_s = self._joined_s()
+        before_s = self.journal.elapsed_s()
+        # since when the run is under way here: when a token first came from another agent, less the time that this
+        # agent was down; no clock on a wall has a part in it, and an agent that is alone waits
+        self.joined_s = math.inf if before_s is None else self.begun_s - before_s
+        self.elapsed_kept_s = -math.inf
         self.made = 0  # visits by this process
         self.wake_s = self.status_s = self.begun_s
         self.visit_s = self.begun_s  # since when the agent is busy with what it does now
         self.waited_s = 0.0  # for that: the token that is visited
         self.told: set[str] = set()
         self.missed = False  # whether it was said who is not there
-        self.refused: set[str] = set()  # whom, at the door
+        self.seldom = Seldom()
         self.anew = False  # whether the links must be
         self.doubled: Callable[[], dict[str, str]] = dict  # names that two agents have
         self.stopped_s: float | None = None
@@ -88,7 +116,7 @@ class Node:
         try:
             question = wire.decode_question(self.shape, data, sender)
         except wire.Refusal as refusal:
-            log.warning("refused a message of %s: %s", sender, refusal)
+            self._say_refused("a message", sender, refusal)
             reply(wire.encode(self.shape, Refused(str(refusal))))
             return
         heard_s = time.monotonic()
@@ -105,7 +133,7 @@ class Node:
             else:
                 answer = None if data is None else wire.decode_answer(self.shape, data)
         except wire.Refusal as refusal:
-            log.warning("refused an answer of %s: %s", ask.to, refusal)
+            self._say_refused("an answer", ask.to, refusal)
             answer = None
         if isinstance(ask.question, Stop) and answer is not None:
             self.told.add(ask.to)
@@ -113,6 +141,11 @@ class Node:
             self.thanks.append(lambda now: self.core.answered(now, ask.number, answer))
             return
         self.inputs.put(lambda now: self.core.answered(now, ask.number, answer))
+
+    def _say_refused(self, what: str, sender: str, refusal: Exception) -> None:
+        left_out = self.seldom((what, sender, _check_of(refusal)), time.monotonic())
+        if left_out is not None:
+            log.warning("refused %s of %s: %s%s", what, sender, refusal, more(left_out))
 
     def begin_anew(self) -> None:
         self.anew = True
@@ -139,9 +172,9 @@ class Node:
             guest = joining.admit(self.config, self.folder, shown)
             AgentConfig.read(self.folder)  # which must be right when all begins anew
         except (AmbleError, OSError) as error:
-            if str(error) not in self.refused:
-                self.refused = {*list(self.refused)[-20:], str(error)}  # each once, for it may knock for ever
-                log.warning("somebody at the door is not let in: %s", error)
+            left_out = self.seldom(("door", _check_of(error)), time.monotonic())  # for it may knock for ever
+            if left_out is not None:
+                log.warning("somebody at the door is not let in: %s%s", error, more(left_out))
             answer(str(error))
             return []
         if guest:
@@ -169,6 +202,7 @@ class Node:
                 if now >= self.status_s:
                     self.status_s = now + STATUS_S
                     self._write_status()
+                    self._keep_elapsed(now, IDLE_S)
                     if not self.missed and now - self.begun_s > MISSED_S:
                         self._say_who_is_missing()
                     if self.visits.exact and self.core.leave_by_s == math.inf and (self.folder / LEAVE).is_file():
@@ -177,14 +211,22 @@ class Node:
             transport.close()
             if "holder" in self.core.rows:
                 self._write_status(ended=not self.anew)
+            self._keep_elapsed(time.monotonic(), 0.0)
             self.journal.close()
         return self.core.stopped or self.core.left
 
-    def _joined_s(self) -> float:
-        """Since when the run is under way here, which is when a token first came from another agent; restarts count
-        in, and an agent that is alone waits."""
-        first_s = self.journal.begun_s(self.config.name)
-        return math.inf if first_s is None else time.monotonic() - max(0.0, time.time() - first_s)
+    def _elapsed_s(self, now: float, every_s: float) -> float | None:
+        """How long the run has been under way here, if that is to be kept now: it was not for so long."""
+        if self.joined_s == math.inf or now - self.elapsed_kept_s < every_s:
+            return None
+        self.elapsed_kept_s = now
+        return now - self.joined_s
+
+    def _keep_elapsed(self, now: float, every_s: float) -> None:
+        elapsed_s = self._elapsed_s(now, every_s)
+        if elapsed_s is not None:
+            with contextlib.suppress(AmbleError):  # a full disk is waited for where a token needs it
+                self.journal.keep_elapsed(elapsed_s)
 
     def _say_who_is_missing(self) -> None:
         self.missed = True
@@ -232,37 +274,50 @@ class Node:
             elif isinstance(effect, Wake):
                 self.wake_s = effect.at_s
             elif isinstance(effect, Report) and effect.kind in TOLD:
-                which = f" token={effect.token}" if effect.token >= 0 else ""
-                which += f" epoch={effect.epoch.number} hop={effect.hop}" if effect.epoch else ""
-                log.log(TOLD[effect.kind], "%s%s%s", effect.kind, which, f": {effect.words}" if effect.words else "")
-                self._kept(partial(self.journal.event, effect, time.time()))
+                self._report(effect)
+
+    def _report(self, report: Report) -> None:
+        if report.kind in OFTEN:
+            custody = self.core.rows.get(f"custody/{report.token}")
+            left_out = self.seldom((report.kind, report.token, custody.to if custody else ""), time.monotonic())
+            if left_out is None:
+                return
+            report = report._replace(words=report.words + more(left_out))
+        which = f" token={report.token}" if report.token >= 0 else ""
+        which += f" epoch={report.epoch.number} hop={report.hop}" if report.epoch else ""
+        log.log(TOLD[report.kind], "%s%s%s", report.kind, which, f": {report.words}" if report.words else "")
+        self._kept(partial(self.journal.event, report, time.time()))
 
     def _answer(self, ask: Ask) -> Callable[[bytes | None], None]:
         return lambda data: self.answered(ask, data)
 
     def _persist(self, effect: Persist) -> None:
+        elapsed_s = None
         if effect.visit is not None:  # the pause blocks this thread, as a visit that takes long to compute does
             self.made += 1
             if self.joined_s == math.inf and effect.visit.giver != self.config.name:
                 self.joined_s = time.monotonic()
             self.ending.wait(max(0.0, self.visit_s + self.config.timing.pause_s - time.monotonic()))
+            elapsed_s = self._elapsed_s(time.monotonic(), KEEP_S)
         compute_s = time.monotonic() - self.visit_s
-        self._kept(partial(self.journal.persist, effect, time.time(), self.waited_s, compute_s))
+        self._kept(partial(self.journal.persist, effect, time.time(), self.waited_s, compute_s, elapsed_s))
         self.visit_s, self.waited_s = time.monotonic(), 0.0
 
     def _kept(self, write: Callable[[], None]) -> None:
-        """Nothing is said to anybody before this is kept: a full disk is waited for."""
+        """Nothing is said to anybody before this is kept: a full disk is waited for. A damaged file is not: the agent
+        ends, and has acknowledged nothing that it did not keep."""
         while True:
             try:
                 return write()
-            except AmbleError as error:
-                log.error("%s Until then it waits, and nothing is lost.", error)
+            except Unwritable as error:
+                if self.seldom("disk", time.monotonic()) is not None:
+                    log.error("%s Until then it waits, and nothing is lost.", error)
                 if self.ending.wait(FULL_S):
                     raise
 
     def _write_status(self, ended: bool = False) -> None:
         """status.json and model.npy, for whoever looks into the folder; at the end model.npz, which predicts."""
-        core = self.core
+        core, w = self.core, model_of(self.core)
         tokens = {}
         for m in range(core.settings.tokens):
             sight, custody = core.rows.get(f"sight/{m}"), core.rows.get(f"custody/{m}")
@@ -278,15 +333,19 @@ class Node:
             "doubts": {name: doubt.why for name, doubt in sorted(core.doubts.of.items())},
             "tokens": tokens, "stopped": core.stopped, "ended": ended, "leaving": core.leaving, "left": core.left,
             "doubled": self.doubled(),
+            "model": w is not None,
         }  # fmt: skip
         files = {self.folder / "status.json": json.dumps(status).encode()}
         try:
             write_whole(files)
             model = self.folder / "model.npy"
+            if w is None:
+                model.unlink(missing_ok=True)  # of an earlier journal
+                return
             with model.with_suffix(".part").open("wb") as held:
-                np.save(held, holder.z, allow_pickle=False)
+                np.save(held, w, allow_pickle=False)
             model.with_suffix(".part").replace(model)
             if ended:
-                trained.Trained(self.config.model, holder.z).save(self.folder / trained.FILE)
+                trained.Trained(self.config.model, w).save(self.folder / trained.FILE)
         except OSError as error:
             log.warning("status.json cannot be written (%s); the run goes on", error.strerror)

@@ -1,7 +1,6 @@
 """amble up: real agents on this machine, from the data to the model and a record that was checked."""
 
 import json
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Collection
@@ -17,16 +16,15 @@ from amble.experiment import NETWORKS, Experiment
 from amble.live import cluster, glance, visits
 from amble.live.cluster import Cluster
 from amble.live.records import collect, export, record, replay, trained
-from amble.live.settings.agent_config import FILE, AgentConfig
-from amble.live.settings.config import TAKEN, Config
+from amble.live.settings.agent_config import AgentConfig
+from amble.live.settings.config import Config
 from amble.live.settings.parts import make_method
+from amble.live.up_folder import MADE, RUN, check_folder, hold, remove
 from amble.live.view import View
 from amble.network import Network
 from amble.problem import Problem, split
 from amble.run import write_whole
 
-MADE = "up.json"  # marks a folder of ours
-RUN = "run"  # .json and .npz, for amble report
 LOOK_S = 0.25
 PATIENCE_S, START_S = 4.0, 0.25  # all agents start at once: the more there are, the later is the last
 OPTIMUM_MAX = 2000  # unknowns, beyond which finding the optimum may take longer than the run
@@ -42,6 +40,7 @@ class Plan:
     config: Config
     rows: list[tuple[Any, Any]]
     target: str | None  # the name of the column that is predicted
+    again: bool = False  # whether it may take an earlier run's place
 
     def optimum(self, without: Collection[str] = (), guests: Collection[Any] = ()) -> Any:
         """The centralised optimum's numbers, or None where there is none or it takes too long to find; `guests` are
@@ -72,7 +71,7 @@ def prepare(settings: Experiment, stop: dict[str, Any], folder: Path, again: boo
     problem = split(data, **{key: getattr(settings, key) for key in keys})
     timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
     config = cluster.configure(problem, method, network, stop, settings.seed, timing)
-    return Plan(folder, problem, network, config, cluster.rows_of(problem, data.X, data.y), data.target)
+    return Plan(folder, problem, network, config, cluster.rows_of(problem, data.X, data.y), data.target, again)
 
 
 def hold_out(data: Dataset, test: float, seed: int) -> Dataset:
@@ -85,36 +84,15 @@ def hold_out(data: Dataset, test: float, seed: int) -> Dataset:
     return replace(data, X=data.X[kept], y=data.y[kept], X_test=data.X[out], y_test=data.y[out])
 
 
-def check_folder(folder: Path, again: bool) -> None:
-    """A new or empty one; or one that amble up made and nobody has put anything else into, or uses now."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
-    if not folder.is_dir() or not (folder / MADE).is_file():
-        raise AmbleError(f"{folder} is there and not empty, and amble up did not make it; give another with --out.")
-    if not again:
-        raise AmbleError(f"{folder} holds an earlier run; give another with --out, or --again to replace it.")
-    ours = {
-        MADE,
-        TAKEN,
-        f"{RUN}.json",
-        f"{RUN}.npz",
-        trained.FILE,
-        record.FILE,
-        *(path.parent.name for path in folder.glob(f"*/{FILE}")),
-    }
-    strange = sorted(path.name for path in folder.iterdir() if path.name not in ours)
-    if strange:
-        raise AmbleError(f"{folder} holds {strange[0]}, which amble up did not make; move it, then give --again.")
-    collect.collect(collect.agent_folders([folder]))  # an agent that still runs holds its journal
-
-
 def start(plan: Plan) -> Cluster:
     """The bundle and each agent's rows are written, in place of an earlier run's; no agent is started yet."""
+    check_folder(plan.folder, plan.again)  # as it is by now
     if (plan.folder / MADE).is_file():
-        shutil.rmtree(plan.folder)
+        remove(plan.folder)
     about = {"format": 1, "problem": plan.problem.name, "method": plan.config.method.label}
     agents = Cluster.make(plan.folder, plan.config, plan.rows)
     write_whole({plan.folder / MADE: (json.dumps(about) + "\n").encode()})
+    agents.held.append(hold(plan.folder))
     return agents
 
 
@@ -160,7 +138,7 @@ def finish(plan: Plan, agents: Cluster) -> trained.Trained | None:
     folders = collect.agent_folders([plan.folder])  # with those that joined
     names = [name for name in folders if not agents.status(name).get("left")]
     record.save(collect.collect(folders), plan.folder / record.FILE)
-    best = glance.newest({name: agents.status(name) for name in names})
+    best = glance.newest({name: agents.status(name) for name in names})  # of those that have one
     w = None if best is None else agents.model(best)
     if w is None:
         return None
@@ -177,6 +155,8 @@ def again(
     gathered, rules = collect.collect(folders), next(iter(configs.values())).visits()
     replayed = replay.Replay(gathered, rules, objectives, export.recorded(gathered) if plan else ())
     outcome = replayed.run(halt)
+    if gathered.dropped and not halt():  # which is no damage: nothing can be made again without what was before
+        outcome = outcome._replace(left=(*gathered.cuts(), "what came after them cannot be made again without them"))
     same = len(gathered.agents) == gathered.founders  # a run's problem is that of one and the same agents
     if plan is not None and same and outcome.whole and gathered.hops and plan.optimum() is not None:
         method, seed = plan.config.method, plan.config.walk.seed

@@ -1,9 +1,9 @@
 """An agent's journal: what outlives a crash. One SQLite file an agent, in which a transaction is there whole or not.
 
-    about    whose journal this is
+    about    whose journal this is, and how long its agent has been in the run
     rows     the agent's state (rows.py): one row a name, so that it does not grow
-    visits   the record: one line a visit, only ever added to
-    events   what else happened: tokens issued again, absorbed, refused
+    visits   the record: one line a visit; beyond `visits_max` the oldest lines go, so that the file stops growing
+    events   what else happened: tokens issued again, absorbed, refused; bounded likewise
 
 A transaction is on the disk (write-ahead log, full sync) before `persist` returns, and only then may the agent answer.
 Each row has a checksum of its own, as SQLite has none; the record has none, for replaying it finds what is wrong there.
@@ -27,6 +27,12 @@ from amble.run import ending
 PUT = "INSERT INTO rows VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body"
 VISIT = "INSERT INTO visits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 EVENT = "INSERT INTO events (kind, token, epoch, author, hop, words, time_s) VALUES (?, ?, ?, ?, ?, ?, ?)"
+ABOUT = "REPLACE INTO about VALUES (?, ?)"
+ELAPSED = "elapsed_s"
+DROP = "DELETE FROM {0} WHERE number <= ? AND number < (SELECT min(number) FROM {0}) + ?"
+DROP_VISITS, DROP_EVENTS = DROP.format("visits"), DROP.format("events")
+BATCH = 256  # visits between two times that lines are dropped: each time costs a page or two more
+DROP_MAX = 4096  # lines at once, for visits_max may have been a larger one before
 
 Work = tuple[str, list[tuple[Any, ...]]]  # a statement, and the values of each line that it writes
 
@@ -66,9 +72,10 @@ class Journal:
     path: Path
     rows: Rows
     connection: sqlite3.Connection
+    visits_max: int = 0  # lines of the record, and of the events; 0 is no limit
 
     @classmethod
-    def open(cls, path: Path, shape: Shape, visits: Any, objective: Any, agent: str) -> "Journal":
+    def open(cls, path: Path, shape: Shape, visits: Any, objective: Any, agent: str, visits_max: int = 0) -> "Journal":
         """The journal of this agent in this run; a new one where there is none, and an error where it is another's."""
         rows = Rows.of(shape, visits, objective)
         about = {"run": shape.digest, "layout": f"{shape.fingerprint.hex()} {rows.digest}", "agent": agent}
@@ -86,7 +93,7 @@ class Journal:
                 connection.execute("BEGIN IMMEDIATE")  # takes hold of the file
                 connection.execute("COMMIT")
                 ending(path, "-shm").unlink(missing_ok=True)  # an index that the check of a crashed one's log has left
-                return cls(path, rows, connection)
+                return cls(path, rows, connection, visits_max)
             except BaseException:
                 connection.close()
                 raise
@@ -99,30 +106,62 @@ class Journal:
         with sentences(self.path):
             return journal_file.load(self.connection, self.rows)
 
-    def persist(self, effect: Persist, time_s: float, waited_s: float = 0.0, compute_s: float = 0.0) -> None:
-        """One transaction. Without space for it nothing of it is kept: persist the same again, before all else."""
+    def persist(
+        self,
+        effect: Persist,
+        time_s: float,
+        waited_s: float = 0.0,
+        compute_s: float = 0.0,
+        elapsed_s: float | None = None,
+    ) -> None:
+        """One transaction. Without space for it nothing of it is kept: persist the same again, before all else.
+
+        `elapsed_s`, where it is given, is how long the agent has been in the run.
+        """
         work: list[Work] = [(PUT, [(name, self.rows.pack(name, row)) for name, row in effect.rows.items()])]
         if effect.visit is not None:
             work.append((VISIT, [_line(effect.visit, time_s, waited_s, compute_s)]))
+            work += self._dropped(effect.visit.number)
+        if elapsed_s is not None:
+            work.append((ABOUT, [(ELAPSED, repr(elapsed_s))]))
         self._write(work)
+
+    def _dropped(self, number: int) -> list[Work]:
+        """The oldest lines, some visits before there are more than `visits_max`; nothing at most visits."""
+        batch = min(BATCH, max(1, self.visits_max // 10))
+        if not self.visits_max or number % batch:
+            return []
+        return [(DROP_VISITS, [(number - (self.visits_max - batch + 1), DROP_MAX)])]
 
     def event(self, report: Report, time_s: float) -> None:
         """One line among the events."""
         epoch = report.epoch or (None, None)
-        self._write([(EVENT, [(report.kind, report.token, *epoch, report.hop, report.words, time_s)])])
+        work: list[Work] = [(EVENT, [(report.kind, report.token, *epoch, report.hop, report.words, time_s)])]
+        if self.visits_max:
+            with sentences(self.path):
+                (last,) = self.connection.execute("SELECT max(number) FROM events").fetchone()
+            work.append((DROP_EVENTS, [((last or 0) + 1 - self.visits_max, DROP_MAX)]))
+        self._write(work)
 
-    def begun_s(self, agent: str) -> float | None:
-        """When a token of somebody else's first came here, by the clock on the wall."""
+    def elapsed_s(self) -> float | None:
+        """How long the agent has been in the run, as it was last kept; None where it has not begun."""
         with sentences(self.path):
-            (time_s,) = self.connection.execute("SELECT min(time_s) FROM visits WHERE giver != ?", (agent,)).fetchone()
-        return None if time_s is None else float(time_s)
+            kept = self.connection.execute("SELECT value FROM about WHERE key = ?", (ELAPSED,)).fetchone()
+        try:
+            return None if kept is None else float(kept[0])
+        except ValueError as error:
+            raise journal_file.damaged(self.path) from error
+
+    def keep_elapsed(self, elapsed_s: float) -> None:
+        """In a transaction of its own, where no visit takes it along."""
+        self._write([(ABOUT, [(ELAPSED, repr(elapsed_s))])])
 
     def has_other_data(self, digest: str) -> bool:
         """Whether the agent had other data when it was here last; these are the ones it has from now on."""
         with sentences(self.path):
             before = self.connection.execute("SELECT value FROM about WHERE key = 'data'").fetchone()
             if before != (digest,):
-                self.connection.execute("REPLACE INTO about VALUES ('data', ?)", (digest,))
+                self.connection.execute(ABOUT, ("data", digest))
         return before not in (None, (digest,))
 
     def visits(self) -> list[Visited]:

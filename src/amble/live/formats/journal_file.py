@@ -16,6 +16,7 @@ FORMAT = 2
 APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it in the header
 SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
 WAIT_S = 1.0  # for another process to let go of the file
+STATE, RECORD = ("about", "rows"), ("visits", "events")  # the tables that an agent goes on from, and the others
 
 TABLES = f"""
 PRAGMA application_id = {APPLICATION};
@@ -77,8 +78,12 @@ def check(path: Path, rows: Rows, about: dict[str, str]) -> None:
         raise damaged(path)
     mode = "ro&immutable=1" if whole else "ro"  # SQLite would make an empty log where there is none
     with sentences(path), contextlib.closing(connect(path, mode)) as connection:
-        if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise damaged(path)
+        for table in STATE:  # not the record, so that a start takes as long with a short one as with a long one
+            if connection.execute(f"PRAGMA quick_check({table})").fetchone() != ("ok",):
+                raise damaged(path)
+        for table in RECORD:  # only its ends, where lines are added and dropped
+            for end in ("min", "max"):
+                connection.execute(f"SELECT {end}(number) FROM {table}").fetchone()
         found = dict(connection.execute("SELECT key, value FROM about"))
         for key in ("run", "layout"):
             if found.get(key) != about[key]:
@@ -103,12 +108,21 @@ def load(connection: sqlite3.Connection, rows: Rows) -> dict[str, Any]:
     return {name: rows.unpack(name, body) for name, body in connection.execute("SELECT name, body FROM rows")}
 
 
+class Unwritable(AmbleError):
+    """The disk is full, or fails: it may be well again, and the same can be written then."""
+
+
 def damaged(path: Path) -> AmbleError:
-    return AmbleError(f"the journal {path} is damaged or cut short; begin the run anew, or without this agent.")
+    files = f"{path.name} and, if it is there, {path.name}-wal"
+    return AmbleError(
+        f"the journal {path} is damaged or cut short; delete {files}, and start the agent again: it begins as new, its "
+        "data are counted anew and once, and nothing is lost but its part of the record. (Only a run whose method "
+        "cannot be counted anew, as amble init has said of it, must begin anew.)"
+    )
 
 
-def _unusable(path: Path, error: Exception) -> AmbleError:
-    return AmbleError(f"the journal {path} cannot be read or written ({error}); see to its folder and disk.")
+def _unusable(path: Path, error: Exception) -> Unwritable:
+    return Unwritable(f"the journal {path} cannot be read or written ({error}); see to its folder and disk.")
 
 
 @contextlib.contextmanager
@@ -123,7 +137,7 @@ def sentences(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", -1) & 0xFF  # without the details that SQLite adds above
         if code == sqlite3.SQLITE_FULL:
-            raise AmbleError(f"there is no space left for the journal {path}; make some, and it goes on.") from error
+            raise Unwritable(f"there is no space left for the journal {path}; make some, and it goes on.") from error
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise AmbleError(f"the journal {path} is in use by another process; stop that one first.") from error
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR):

@@ -37,6 +37,17 @@ class Record(NamedTuple):
     def hops(self) -> int:
         return sum(map(len, self.visits.values()))
 
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many visits at the beginning agents have not kept (visits_max): each counts its own from 1 on."""
+        return {name: lines[0].number - 1 for name, lines in self.visits.items() if lines and lines[0].number > 1}
+
+    def cuts(self) -> list[str]:
+        """That in words."""
+        return [
+            f"the first {count:,} visits of {name} were dropped (visits_max)" for name, count in self.dropped.items()
+        ]
+
     def in_order(self) -> list[tuple[str, Visited]]:
         """All visits, token by token, as it went."""
         every = ((name, visit) for name, visits in self.visits.items() for visit in visits)

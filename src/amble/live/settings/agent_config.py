@@ -13,7 +13,16 @@ from amble.live.formats.shape import run_digest
 from amble.live.settings import model as models
 from amble.live.settings import toml
 from amble.live.settings.model import Model
-from amble.live.settings.parts import Stop, Timing, make_method, make_stop, make_timing, method_settings
+from amble.live.settings.parts import (
+    Retention,
+    Stop,
+    Timing,
+    make_method,
+    make_retention,
+    make_stop,
+    make_timing,
+    method_settings,
+)
 
 FILE = "agent.toml"
 FORMAT = 1
@@ -42,8 +51,10 @@ AGENT = {
     "model": toml.table,
     "stop": toml.table,
     "timing": toml.table,
+    "record": toml.table,
     "neighbours": toml.list_of(toml.table, "a list of tables"),
 }
+OPTIONAL = ("data", "guests", "record")
 
 
 class Peer(NamedTuple):
@@ -73,6 +84,7 @@ class AgentConfig:
     data: str | None = None
     room: int = 0  # places for agents that come later
     guests: Mapping[str, int] = field(default_factory=dict)  # of these: itself or its neighbours, and their places
+    record: Retention = field(default_factory=Retention)  # not in the digest
 
     @property
     def place(self) -> int:
@@ -133,6 +145,7 @@ class AgentConfig:
             "model": asdict(self.model) | ({} if self.model.labels else {"labels": None}),
             "stop": asdict(self.stop),
             "timing": asdict(self.timing),
+            "record": asdict(self.record),
             "neighbours": [peer._asdict() for peer in self.neighbours],
         }
         settings = own | agents | walk | ({"guests": self.guests} if self.guests else {}) | tables
@@ -144,7 +157,7 @@ class AgentConfig:
         it has let in since, unless guests=False.
         """
         given = toml.read(folder / FILE, "agent's settings")
-        given = toml.check(given, FILE, AGENT, [key for key in AGENT if key not in ("data", "guests")])
+        given = toml.check(given, FILE, AGENT, [key for key in AGENT if key not in OPTIONAL])
         peers = [Peer(**toml.check(each, "[[neighbours]]", PEER, tuple(PEER))) for each in given["neighbours"]]
         config = cls(
             run=given["run"],
@@ -162,6 +175,7 @@ class AgentConfig:
             data=given.get("data"),
             room=given["room"],
             guests=given.get("guests", {}),
+            record=make_retention(given.get("record", {})),
         )
         config._check()
         return config._with_guests(folder) if guests and (folder / "guests").is_dir() else config

@@ -1,7 +1,9 @@
 """A bundle: the run's authority, and one folder an agent, each to be copied to its machine."""
 
+import errno
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from amble.errors import AmbleError
@@ -51,6 +53,9 @@ lease_s = 2.0                       # for a sign of life on a link
 retry_s = 0.1                       # before a question is asked again
 pause_s = 0.0                       # at each visit: a slower device, or a run to watch
 
+[record]
+visits_max = 1_000_000              # that each agent's journal keeps, then the oldest are dropped; 0 keeps them all
+
 [[agents]]
 name = "north"                      # letters, digits, - and _
 host = "127.0.0.1"                  # where the others reach it: a name or an address
@@ -71,11 +76,18 @@ data = "rows.csv"
 """
 
 
+def check_not_here(out: Path) -> None:
+    """A folder is made aside and then takes the place of this one: whoever stands in it would be nowhere."""
+    if Path.cwd().is_relative_to(out.resolve()):
+        raise AmbleError(f"you are in {out}, which would be replaced; give another with --out, or go out of it (cd).")
+
+
 def make(config: Config, out: Path, days: int) -> None:
     """All of it or nothing: it is made in a folder beside, which is renamed when all is there."""
     identity.check_days(days)
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise AmbleError(f"{out} is there and not empty; give another folder, or --renew for new certificates only.")
+    check_not_here(out)
     aside = None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -86,6 +98,8 @@ def make(config: Config, out: Path, days: int) -> None:
             config.agent(peer.name).write(aside / peer.name)
         aside.rename(out)
     except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise AmbleError(f"{out} is there and not empty by now; give another folder.") from error
         raise AmbleError(f"{out} cannot be written ({error.strerror}); give a folder of yours.") from error
     finally:
         if aside is not None and aside.exists():
@@ -106,7 +120,10 @@ def renew(config: Config, out: Path, days: int) -> None:
         raise AmbleError(f"the authority in {out} is of the run {run!r}, and {config.name!r} was given; give its own.")
     for peer in config.peers:
         folder = out / peer.name
-        if (folder / FILE).is_file() and AgentConfig.read(folder, guests=False) != config.agent(peer.name):
+        if not (folder / FILE).is_file():
+            continue
+        own = AgentConfig.read(folder, guests=False)
+        if own != replace(config.agent(peer.name), record=own.record):
             raise AmbleError(
                 f"the run's settings are not those of {folder / FILE}, and --renew makes certificates only; "
                 "give the settings as they were, or make a new bundle."

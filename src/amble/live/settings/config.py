@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,10 +19,10 @@ from amble.live.settings import agent_config, links, toml
 from amble.live.settings import model as models
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.settings.model import Model
-from amble.live.settings.parts import Stop, Timing, make_method, make_stop, make_timing
+from amble.live.settings.parts import Retention, Stop, Timing, make_method, make_retention, make_stop, make_timing
 from amble.network import Network
 
-__all__ = ["AgentConfig", "Config", "Model", "Peer", "Stop", "Timing"]
+__all__ = ["AgentConfig", "Config", "Model", "Peer", "Retention", "Stop", "Timing"]
 
 WALKS = ("cycle", "cycles", "random")
 ROOM = 8  # for agents that come later, where the run's file does not say
@@ -37,6 +37,7 @@ RUN = {
     "stop": toml.table_with("tolerance, hops or seconds"),
     "walk": toml.table,
     "timing": toml.table,
+    "record": toml.table,
     "network": toml.table,
     "agents": toml.list_of(toml.table, "tables, [[agents]], one an agent"),
 }
@@ -66,6 +67,7 @@ class Config:
     data: tuple[str | None, ...]  # each agent's file
     network: Network
     room: int = 0
+    record: Retention = field(default_factory=Retention)
 
     @classmethod
     def read(cls, path: Path) -> "Config":
@@ -101,6 +103,7 @@ class Config:
             data=tuple(each.get("data") for each in agents),
             network=links.make(given, [peer.name for peer in peers]),
             room=room,
+            record=make_retention(given.get("record", {})),
         )
 
     @property
@@ -141,6 +144,7 @@ class Config:
             next=tuple({name: table[name]} if table else {} for table in self.next),
             data=self.data[i],
             room=self.room,
+            record=self.record,
         )
 
     def notes(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Parts of a run's settings that the whole run and each agent have alike: method, stop and timing."""
+"""Parts of a run's settings that the whole run and each agent have alike: method, stop, timing and record."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,12 @@ TIMING = {
     "pause_s": toml.Kind(
         lambda value: is_number(value) and 0 <= value <= PAUSE_MAX_S, f"a number from 0 to {PAUSE_MAX_S:g}"
     ),
+}
+VISITS_MAX = 1_000_000  # about 80 MB of a journal (benchmarks/journal.py)
+RECORD = {
+    "visits_max": toml.Kind(
+        toml.whole(0, 10**15).fits, "a whole number: how many visits are kept, or 0 for all of them"
+    )
 }
 
 
@@ -37,6 +43,13 @@ class Timing:
     lease_s: float = 2.0  # for a sign of life on a link
     retry_s: float = 0.1  # before a question is asked again, the first time
     pause_s: float = 0.0  # at each visit, as if the agent took so much longer to compute it
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How much of its record an agent keeps. Its own affair: agents of one run may differ in it."""
+
+    visits_max: int = VISITS_MAX  # then the oldest visits are dropped, and the oldest of as many events; 0: never
 
 
 def make_method(given: Any) -> Any:
@@ -70,6 +83,10 @@ def make_timing(given: Any) -> Timing:
             "is taken for a loss must be longer than the patience with a neighbour."
         )
     return timing
+
+
+def make_retention(given: Any) -> Retention:
+    return Retention(**toml.check(given, "[record]", RECORD))
 
 
 def method_settings(method: Any) -> dict[str, Any]:

@@ -1,0 +1,196 @@
+"""Agents as real processes, over a long time and in bad times: clocks, restarts, records, lost journals, no token."""
+
+import contextlib
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import amble
+from amble.errors import AmbleError
+from amble.live import up
+from amble.live.cluster import Cluster, configure, rows_of
+from amble.live.records import collect, trained
+from amble.live.settings.agent_config import FILE
+
+pytest.importorskip("zenoh")
+ENDLESS = {"hops": 10**9}
+NO_MODEL = 3
+
+
+def make(folder, agents=3, method=None, stop=ENDLESS, **timing):
+    data = amble.load("diabetes")
+    problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=0.01)
+    network, timing = amble.networks.complete(agents), {"patience_s": 1.0, "silence_s": 10.0} | timing
+    config = configure(problem, method or amble.Relay(tokens=2), network, stop, 0, timing)
+    return Cluster.make(folder, config, rows_of(problem, data.X, data.y)), problem
+
+
+def wait_for(condition, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def visits(cluster, name):
+    return cluster.status(name).get("visits", 0)
+
+
+def stopped(cluster):
+    return {cluster.status(name).get("stopped", "") for name in cluster.config.agents}
+
+
+def change(cluster, name, statement, *values):
+    """In the journal of an agent that is not running."""
+    with contextlib.closing(sqlite3.connect(cluster.folder / name / "journal.db")) as connection, connection:
+        connection.execute(statement, values)
+
+
+def log_of(cluster, name):
+    return (cluster.folder / name / "log.txt").read_text()
+
+
+# --- clocks ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_clock_that_is_a_day_ahead_ends_nobodys_run(tmp_path):
+    """One agent's clock leaps while it is down, as that of a board without a battery does: its record is then of
+    yesterday. An hour is not over for all that."""
+    cluster, _ = make(tmp_path / "run", stop={"seconds": 3600.0})
+    with cluster:
+        cluster.start_all()
+        wait_for(lambda: all(visits(cluster, name) > 20 for name in cluster.config.agents))
+        cluster.kill("agent01")
+        before = visits(cluster, "agent01")
+        change(cluster, "agent01", "UPDATE visits SET time_s = time_s - 86400")
+        cluster.start("agent01")
+        wait_for(lambda: visits(cluster, "agent01") > before + 50 or any(stopped(cluster)))
+        assert stopped(cluster) == {""}
+
+
+def test_seconds_add_up_over_restarts(tmp_path):
+    """What an agent has been in the run before counts, and a clock has no part in it."""
+    cluster, _ = make(tmp_path / "run", stop={"seconds": 3600.0})
+    with cluster:
+        cluster.start_all()
+        wait_for(lambda: all(visits(cluster, name) > 20 for name in cluster.config.agents))
+        for name in cluster.config.agents:
+            cluster.kill(name)
+        change(cluster, "agent01", "UPDATE about SET value = '3599.9' WHERE key = 'elapsed_s'")
+        change(cluster, "agent01", "UPDATE visits SET time_s = time_s + 86400")
+        cluster.start_all()
+        wait_for(lambda: not cluster.running())
+        assert stopped(cluster) == {"3600 s are over"}
+        assert cluster.failed() == {}
+
+
+# --- the record -----------------------------------------------------------------------------------------------------
+
+
+def test_how_much_of_its_record_an_agent_keeps_is_its_own_affair(tmp_path):
+    """The run is the same run; that the record begins late is said as such."""
+    cluster, _ = make(tmp_path / "run", stop={"hops": 900})
+    settings = cluster.folder / "agent01" / FILE
+    assert "visits_max = 1000000" in settings.read_text()
+    settings.write_text(settings.read_text().replace("visits_max = 1000000", "visits_max = 50"))
+    with cluster:
+        cluster.start_all()
+        wait_for(lambda: not cluster.running())
+        assert cluster.failed() == {}
+    gathered = collect.collect(collect.agent_folders([cluster.folder]))
+    assert 40 <= len(gathered.visits["agent01"]) <= 50
+    assert list(gathered.dropped) == ["agent01"]
+    first = gathered.dropped["agent01"]
+    outcome = up.again(collect.agent_folders([cluster.folder]))
+    assert not outcome.whole
+    assert outcome.first == ""
+    assert outcome.left == (
+        f"the first {first:,} visits of agent01 were dropped (visits_max)",
+        "what came after them cannot be made again without them",
+    )
+    for command in (["collect", cluster.folder, "-o", tmp_path / "record"], ["replay", cluster.folder]):
+        told = run_amble(*command)
+        assert f"the first {first:,} visits of agent01 were dropped (visits_max)" in told.stdout.replace("\n", " ")
+        assert told.stderr == ""
+
+
+def run_amble(*words):
+    command = [sys.executable, "-m", "amble", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_damaged_journal_can_be_deleted_as_its_sentence_says(tmp_path):
+    """The agent begins as new, its data are counted once, and the model is the optimum of all data."""
+    cluster, problem = make(tmp_path / "run", pause_s=0.002)
+    best = problem.optimum().w
+
+    def is_best(name):
+        w = cluster.model(name)
+        return w is not None and np.linalg.norm(w - best) <= 1e-6 * np.linalg.norm(best)
+
+    with cluster:
+        cluster.start_all()
+        wait_for(lambda: all(map(is_best, cluster.config.agents)))
+        cluster.kill("agent01")
+        for name in ("journal.db", "journal.db-wal"):
+            path = cluster.folder / "agent01" / name
+            if path.exists():
+                path.write_bytes(path.read_bytes()[:5000])
+        cluster.start("agent01")
+        wait_for(lambda: "agent01" not in cluster.running())
+        assert "agent01" in cluster.failed()
+        assert "delete journal.db and, if it is there, journal.db-wal, and start the agent again" in log_of(
+            cluster, "agent01"
+        )
+        for path in (cluster.folder / "agent01").glob("journal.db*"):
+            path.unlink()
+        cluster.start("agent01")
+        wait_for(lambda: visits(cluster, "agent01") > 20 and all(map(is_best, cluster.config.agents)))
+        assert cluster.failed() == {}
+
+
+# --- no token -------------------------------------------------------------------------------------------------------
+
+
+def end(cluster, name):
+    """As a person does; its exit code."""
+    process = cluster.processes[name]
+    process.terminate()
+    return process.wait(30)
+
+
+@pytest.mark.parametrize("name", ["agent00", "agent02"])
+def test_an_agent_that_was_alone_has_no_model(tmp_path, name):
+    """Neither one at which a token begins nor one that waits for the first."""
+    cluster, _ = make(tmp_path / "run")
+    with cluster:
+        cluster.start(name)
+        wait_for(lambda: cluster.status(name))
+        assert end(cluster, name) == NO_MODEL
+        assert not list((cluster.folder / name).glob("model.np*"))
+        assert cluster.status(name)["model"] is False
+        assert f"{name} has no model, and wrote none" in log_of(cluster, name).splitlines()[-1]
+        assert log_of(cluster, name).endswith("start it again, and its neighbours\n")
+        with pytest.raises(AmbleError, match="there is no model"):
+            trained.load(cluster.folder / name / trained.FILE)
+
+
+def test_an_agent_that_comes_after_the_end_has_no_model(tmp_path):
+    cluster, _ = make(tmp_path / "run", method=amble.Relay(), stop={"hops": 40})
+    with cluster:
+        cluster.start("agent00")
+        cluster.start("agent01")
+        wait_for(lambda: not cluster.running())
+        assert cluster.failed() == {}
+        cluster.start("agent00")  # which tells it
+        cluster.start("agent02")
+        wait_for(lambda: not cluster.running())
+        assert cluster.processes["agent02"].poll() == NO_MODEL
+        assert "exit code 3; its last words: " in cluster.failed()["agent02"]
+        assert log_of(cluster, "agent02").endswith("take the model of another agent\n")
+        assert not list((cluster.folder / "agent02").glob("model.np*"))
+        assert (cluster.folder / "agent00" / trained.FILE).is_file()

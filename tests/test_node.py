@@ -1,0 +1,205 @@
+"""The driver of an agent: what it logs of those who harm it, which model it writes, and what it counts as time.
+
+The driver, its journal and the protocol are real; the test is its transport (fuzz_agent.Agent).
+"""
+
+import logging
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("zenoh")
+
+from amble.errors import AmbleError
+from amble.live.effects import Report
+from amble.live.formats import wire
+from amble.live.formats.journal_file import Unwritable
+from amble.live.message import Epoch, Passed, Refused, Token
+from amble.live.node import Node
+from amble.live.seldom import Seldom
+from config_samples import X, Y
+from fuzz_agent import METHODS, Agent
+
+
+@pytest.fixture
+def agent(tmp_path):
+    agent = Agent(tmp_path / "a", METHODS[0])
+    agent.node.seldom = Seldom()
+    yield agent
+    agent.end()
+
+
+def again(agent):
+    """The same agent, started once more."""
+    agent.node.journal.close()
+    return Node(agent.config, agent.folder, agent.config.objective(X, Y), threading.Event())
+
+
+def warnings(caplog, words):
+    return [record.getMessage() for record in caplog.records if words in record.getMessage()]
+
+
+# --- logs -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_refusal_of_the_same_sender_is_logged_once_a_minute(agent, caplog):
+    """A neighbour that is broken, or means harm, must not fill the disk."""
+    for _ in range(500):
+        assert isinstance(agent.hear("b", b"nonsense"), Refused)
+    assert len(warnings(caplog, "refused a message of b")) == 1
+    agent.hear("c", b"nonsense")
+    assert len(warnings(caplog, "refused a message of c")) == 1
+    agent.hear("b", wire.encode(agent.node.shape, Passed(0, Epoch(0, 0), 1, "c")))  # which is another reason
+    assert len(warnings(caplog, "refused a message of b")) == 2
+
+
+def test_one_reason_is_one_reason_whatever_its_numbers(agent, caplog):
+    for size in range(100):
+        agent.hear("b", bytes(agent.node.shape.bytes_max + 1 + size))
+    assert len(warnings(caplog, "refused a message of b")) == 1
+
+
+def test_how_many_were_left_out_is_said_with_the_next(agent, caplog):
+    agent.node.seldom = Seldom(every_s=0.0)
+    agent.hear("b", b"nonsense")
+    agent.node.seldom.every_s = 60.0
+    for _ in range(41):
+        agent.hear("b", b"nonsense")
+    agent.node.seldom.every_s = 0.0
+    agent.hear("b", b"nonsense")
+    assert len(warnings(caplog, "refused a message of b")) == 2
+    assert warnings(caplog, "refused a message of b")[-1].endswith("(and 41 more like it, which were not logged)")
+
+
+def test_answers_that_are_refused_are_limited_too(agent, caplog):
+    asks = [answered for _, answered in agent.asks]
+    for _ in range(50):
+        asks[0](b"nonsense")
+        agent.work()
+    assert len(warnings(caplog, "refused an answer of")) == 1
+
+
+def test_what_a_neighbour_refuses_or_sends_again_is_no_endless_journal(agent, caplog):
+    caplog.set_level(logging.INFO, "amble.live")
+    for kind in ("refused", "absorbed"):
+        for hop in range(200):
+            agent.node._carry_out([Report(kind, 0, Epoch(0, 0), hop, "b: no")], agent)
+        events = [event for event in agent.node.journal.events() if event.kind == kind]
+        assert [event.hop for event in events] == [0]
+        assert len(warnings(caplog, f"{kind} token=0")) == 1
+
+
+def test_what_a_replay_needs_is_always_kept(agent):
+    for number in range(1, 6):
+        agent.node._carry_out([Report("recount", 0, Epoch(number, 0), 3, "b, c")], agent)
+    assert [event.words for event in agent.node.journal.events() if event.kind == "recount"] == ["b, c"] * 5
+
+
+def test_seldom_has_a_bound():
+    """However many kinds there are, few are remembered, and few are said."""
+    seldom = Seldom(every_s=60.0, keys_max=10)
+    said = [seldom(("b", k), 0.0) for k in range(1000)]
+    assert sum(each is not None for each in said) == 11
+    assert len(seldom.said) <= 11
+    assert seldom(("b", 0), 59.9) is None
+    assert seldom(("b", 0), 60.0) == 1
+    assert seldom(("b", 5000), 60.0) == 989
+
+
+# --- the disk -------------------------------------------------------------------------------------------------------
+
+
+def test_a_journal_that_turns_out_to_be_damaged_ends_the_agent(agent):
+    """It must not wait for ever, with a token in its hands: whoever gave the token has it still."""
+    (root,) = agent.node.journal.connection.execute(
+        "SELECT rootpage FROM sqlite_schema WHERE name = 'visits'"
+    ).fetchone()
+    agent.node.journal.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    agent.node.journal.close()
+    path, objective = agent.folder / "journal.db", agent.config.objective(X, Y)
+    agent.node = Node(agent.config, agent.folder, objective, threading.Event())
+    agent.do(agent.node.core.start)
+    with path.open("r+b") as file:  # while it runs, as a disk that fails does
+        file.seek((root - 1) * 4096)
+        file.write(bytes(4096))
+    agent.node.journal.connection.execute("PRAGMA shrink_memory")
+    parcel = agent.node.core.rows["custody/0"].message.payload
+    said = agent.node.core.heard(agent.now, 1, Token(0, Epoch(0, 0), 2, "b", parcel))
+    agent.node.replies[1] = lambda _: pytest.fail("it was acknowledged")
+    with pytest.raises(AmbleError, match=r"damaged or cut short; delete journal\.db"):
+        agent.node._carry_out(said, agent)
+
+
+def test_a_full_disk_is_waited_for_and_named_once_a_minute(agent, caplog):
+    writes = []
+
+    def write():
+        writes.append(1)
+        agent.node.ending.set()  # so that the test does not wait
+        raise Unwritable("there is no space left for the journal.")
+
+    for _ in range(3):
+        with pytest.raises(Unwritable):
+            agent.node._kept(write)
+    assert len(writes) == 3
+    assert len(warnings(caplog, "Until then it waits")) == 1
+
+
+# --- the model ------------------------------------------------------------------------------------------------------
+
+
+def files(agent, ended=True):
+    agent.node._write_status(ended=ended)
+    return {path.name for path in agent.folder.iterdir()}
+
+
+def test_a_model_of_nothing_is_not_written(agent):
+    """Its own token has begun here, and nobody has been asked yet: the estimate is zero, and no model."""
+    assert agent.node.core.rows["holder"].visits == 1
+    assert not agent.node.core.rows["holder"].z.any()
+    np.save(agent.folder / "model.npy", np.zeros(4))  # of an earlier journal
+    assert not {"model.npy", "model.npz"} & files(agent)
+
+
+def test_a_model_is_written_once_a_token_has_come(agent):
+    parcel = agent.node.core.rows["custody/0"].message.payload
+    agent.hear("b", wire.encode(agent.node.shape, Token(0, Epoch(0, 0), 2, "b", parcel)))
+    assert {"model.npy", "model.npz"} <= files(agent)
+    assert np.load(agent.folder / "model.npy").any()
+
+
+# --- time -----------------------------------------------------------------------------------------------------------
+
+
+def hear_a_token(agent, hop=2):
+    parcel = agent.node.core.rows["custody/0"].message.payload
+    agent.hear("b", wire.encode(agent.node.shape, Token(0, Epoch(0, 0), hop, "b", parcel)))
+
+
+@pytest.mark.parametrize("leap_s", [86_400.0, -86_400.0])
+def test_a_clock_that_leaps_changes_nothing(agent, leap_s):
+    """The record has wall-clock times; how long the run has lasted does not follow from them."""
+    hear_a_token(agent)
+    agent.node.journal.connection.execute("UPDATE visits SET time_s = time_s - ?", (leap_s,))
+    later = again(agent)
+    assert 0 <= later.begun_s - later.joined_s < 60
+    agent.node = later
+
+
+def test_time_adds_up_over_restarts(agent):
+    hear_a_token(agent)
+    agent.node.journal.keep_elapsed(1000.0)
+    for number in (1, 2, 3):
+        agent.node = again(agent)
+        assert 1000.0 * number <= agent.node.begun_s - agent.node.joined_s < 1000.0 * number + 60
+        agent.node.joined_s -= 1000.0  # as if so long had passed
+        agent.do(agent.node.core.start)
+        hear_a_token(agent, hop=2 + 2 * number)
+
+
+def test_one_that_is_alone_has_no_time(agent):
+    """ "seconds count from when an agent first met a token of another's, so one that is alone waits." """
+    assert agent.node.joined_s == np.inf
+    agent.node = again(agent)
+    assert agent.node.joined_s == np.inf
