@@ -38,7 +38,6 @@ import amble
 from amble.live.cluster import Cluster, configure, rows_of
 
 RIGHT = 1e-6
-GREY_S = 30.0
 NAMESPACES = ("amble-west", "amble-east")
 ADDRESSES = ("10.91.7.1", "10.91.7.2")
 THIRD, NOWHERE = "10.91.7.3", "02:00:00:00:00:99"  # an address more on the second host, and a card that nobody has
@@ -139,14 +138,14 @@ def again_after_s(times, kills):
     return float((times[1:] - np.array(kills)[before])[during].max(initial=0.0))
 
 
-def kill(folder, seconds, rest_s, tokens=2, **options):
-    chance = random.Random(1)
-    problem, cluster = prepare(folder, 8, tokens, seconds + rest_s, **options)
+def kill(folder, given, tokens=2, **options):
+    chance = random.Random(given.seed)
+    problem, cluster = prepare(folder, 8, tokens, given.seconds + given.rest, **options)
     with cluster:
         cluster.start_all()
         ready(cluster)
         kills, begin_s = [], time.time()
-        while time.time() < begin_s + seconds:
+        while time.time() < begin_s + given.seconds:
             name = chance.choice(cluster.config.agents)
             kills.append(time.time())
             cluster.kill(name)
@@ -157,31 +156,31 @@ def kill(folder, seconds, rest_s, tokens=2, **options):
     walked = walks(cluster)
     hops, again_s = sum(map(len, walked.values())), max(again_after_s(times, kills) for times in walked.values())
     return (
-        f"{len(kills)} kills in {seconds:.0f} s, 8 agents, {hops:,} hops; tokens walk again {again_s:.2f} s at "
+        f"{len(kills)} kills in {given.seconds:.0f} s, 8 agents, {hops:,} hops; tokens walk again {again_s:.2f} s at "
         "most after the last kill that stopped them",
         distance,
         longest_rest_s(cluster, begin_s, ended_s),
     )
 
 
-def logistic(folder, seconds, rest_s):
-    words, *found = kill(folder, seconds, rest_s, 3, name="breast_cancer")
+def logistic(folder, given):
+    words, *found = kill(folder, given, 3, name="breast_cancer")
     return f"logistic, full, 3 tokens: {words}", *found
 
 
-def logistic_scalar(folder, seconds, rest_s):
+def logistic_scalar(folder, given):
     method = amble.Relay(tokens=3, form="scalar")
-    words, *found = kill(folder, seconds, rest_s, 3, name="breast_cancer", method=method)
+    words, *found = kill(folder, given, 3, name="breast_cancer", method=method)
     return f"logistic, scalar, 3 tokens: {words}", *found
 
 
-def softmax(folder, seconds, rest_s):
-    words, *found = kill(folder, seconds, rest_s, 2, name="digits")
+def softmax(folder, given):
+    words, *found = kill(folder, given, 2, name="digits")
     return f"softmax, full, 2 tokens: {words}", *found
 
 
-def death(folder, _, rest_s, method=None):
-    problem, cluster = prepare(folder, 10, 2, rest_s, method=method)
+def death(folder, given, method=None):
+    problem, cluster = prepare(folder, 10, 2, given.rest, method=method)
     dead = cluster.config.agents[3], cluster.config.agents[6]
     with cluster:
         cluster.start_all()
@@ -193,13 +192,13 @@ def death(folder, _, rest_s, method=None):
     return "2 of 10 killed for good", distance, longest_rest_s(cluster, begin_s, begin_s + 10)
 
 
-def tracked(folder, _, rest_s):
-    words, distance, stood_s = death(folder, _, rest_s, amble.APIBCD(tau=0.05, tokens=2, token_rule="tracked"))
+def tracked(folder, given):
+    words, distance, stood_s = death(folder, given, amble.APIBCD(tau=0.05, tokens=2, token_rule="tracked"))
     return f"{words}, API-BCD tracked", distance, stood_s
 
 
-def freeze(folder, _, rest_s):
-    problem, cluster = prepare(folder, 8, 2, 5 + rest_s)
+def freeze(folder, given):
+    problem, cluster = prepare(folder, 8, 2, 5 + given.rest)
     with cluster:
         cluster.start_all()
         ready(cluster)
@@ -247,9 +246,9 @@ def two_namespaces():
             ip("netns", "del", name, quiet=True)
 
 
-def cut(folder, _, rest_s):
+def cut(folder, given):
     with two_namespaces() as link:
-        problem, cluster = prepare(folder, 8, 2, 5 + rest_s, Apart)
+        problem, cluster = prepare(folder, 8, 2, 5 + given.rest, Apart)
         with cluster:
             cluster.start_all()
             ready(cluster)
@@ -261,8 +260,8 @@ def cut(folder, _, rest_s):
     return "8 agents on two hosts, 5 s apart", distance, longest_rest_s(cluster, begin_s, begin_s + 10)
 
 
-def disk(folder, _, rest_s):
-    problem, cluster = prepare(folder, 8, 2, 5 + rest_s)
+def disk(folder, given):
+    problem, cluster = prepare(folder, 8, 2, 5 + given.rest)
     small = cluster.folder / cluster.config.agents[1]
     kept = Path(tempfile.mkdtemp()) / "kept"
     shutil.copytree(small, kept)
@@ -309,11 +308,11 @@ def small_disk(folder):
         shutil.rmtree(place)
 
 
-def hops_per_s(cluster, begin_s):
+def hops_per_s(cluster, begin_s, for_s):
     """In words: in the three seconds before something failed, and while it did."""
     times = np.concatenate(list(walks(cluster).values()))
     before = ((times >= begin_s - 3) & (times < begin_s)).sum() / 3
-    during = ((times >= begin_s) & (times < begin_s + GREY_S)).sum() / GREY_S
+    during = ((times >= begin_s) & (times < begin_s + for_s)).sum() / for_s
     return f"{before:.0f} hops/s before, {during:.0f} during"
 
 
@@ -322,8 +321,8 @@ def doubted(cluster, name):
     return sorted(other for other in cluster.config.agents if name in cluster.status(other).get("doubts", {}))
 
 
-def grey(folder, _, rest_s):
-    problem, cluster = prepare(folder, 8, 2, GREY_S + rest_s, timing={"stall_s": 3.0})
+def grey(folder, given):
+    problem, cluster = prepare(folder, 8, 2, given.grey + given.rest, timing={"stall_s": 3.0})
     name = cluster.config.agents[1]
     with small_disk(cluster.folder / name), cluster:
         cluster.start_all()
@@ -332,14 +331,14 @@ def grey(folder, _, rest_s):
         begin_s = time.time()
         subprocess.run(["fsfreeze", "-f", str(cluster.folder / name)], check=True)
         try:
-            time.sleep(GREY_S)
+            time.sleep(given.grey)
             named = doubted(cluster, name)
         finally:
             subprocess.run(["fsfreeze", "-u", str(cluster.folder / name)], check=True)
         distance = finish(cluster, problem)
-        rates = hops_per_s(cluster, begin_s)
-        stood_s = longest_rest_s(cluster, begin_s, begin_s + GREY_S)
-    words = f"the disk of one of 8 hangs for {GREY_S:.0f} s: {rates}, doubted by {len(named)} neighbours"
+        rates = hops_per_s(cluster, begin_s, given.grey)
+        stood_s = longest_rest_s(cluster, begin_s, begin_s + given.grey)
+    words = f"the disk of one of 8 hangs for {given.grey:.0f} s: {rates}, doubted by {len(named)} neighbours"
     return words, distance, stood_s
 
 
@@ -357,11 +356,13 @@ class OneApart(Apart):
         return [THIRD if name == after else host for name, host in hosts]
 
 
-def one_way(folder, _, rest_s):
+def one_way(folder, given):
     """What the first agent sends to the next on a token's way goes to a card that nobody has; the way back is open."""
     with two_namespaces():
         subprocess.run(["ip", "-n", NAMESPACES[1], "addr", "add", f"{THIRD}/24", "dev", "amble1"], check=True)
-        problem, cluster = prepare(folder, 5, 2, GREY_S + rest_s, OneApart, density=1.0, timing={"stall_s": 3.0})
+        problem, cluster = prepare(
+            folder, 5, 2, given.grey + given.rest, OneApart, density=1.0, timing={"stall_s": 3.0}
+        )
         neighbour = ["ip", "-n", NAMESPACES[0], "neigh"]
         with cluster:
             cluster.start_all()
@@ -370,12 +371,12 @@ def one_way(folder, _, rest_s):
             begin_s = time.time()
             to = [THIRD, "lladdr", NOWHERE, "dev", "amble0", "nud", "permanent"]
             subprocess.run([*neighbour, "replace", *to], check=True)
-            time.sleep(GREY_S)
+            time.sleep(given.grey)
             subprocess.run([*neighbour, "del", THIRD, "dev", "amble0"], check=True)
             distance = finish(cluster, problem)
-        rates = hops_per_s(cluster, begin_s)
-        stood_s = longest_rest_s(cluster, begin_s, begin_s + GREY_S)
-    return f"one link of 5 agents dead one way for {GREY_S:.0f} s: {rates}", distance, stood_s
+        rates = hops_per_s(cluster, begin_s, given.grey)
+        stood_s = longest_rest_s(cluster, begin_s, begin_s + given.grey)
+    return f"one link of 5 agents dead one way for {given.grey:.0f} s: {rates}", distance, stood_s
 
 
 SCENES = {
@@ -389,6 +390,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenes", nargs="*", choices=[*SCENES, []], help=", ".join(SCENES) + "; all by default")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long agents are killed")
+    parser.add_argument("--grey", type=float, default=30.0, help="how long an agent or a link does not work")
+    parser.add_argument("--seed", type=int, default=1, help="which agents are killed")
     parser.add_argument("--rest", type=float, default=25.0, help="how many seconds a run has to come right")
     given = parser.parse_args()
     wrong = 0
@@ -397,7 +400,7 @@ def main():
             print(f"{name:15} left out: it needs root")
             continue
         with tempfile.TemporaryDirectory() as folder:
-            words, distance, stood_s = SCENES[name](Path(folder) / "bundle", given.seconds, given.rest)
+            words, distance, stood_s = SCENES[name](Path(folder) / "bundle", given)
         fine = distance <= RIGHT
         wrong += not fine
         print(f"{name:15} {words}: distance to the optimum {distance:.1e} ({'right' if fine else 'WRONG'}); "

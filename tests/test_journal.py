@@ -287,7 +287,10 @@ def test_files_that_are_no_journals_are_refused(tmp_path):
 def test_a_journal_of_another_format_is_refused(written):
     with contextlib.closing(sqlite3.connect(written)) as connection:
         connection.execute("PRAGMA user_version = 1")
-    refuses(written, "is a journal of format 1, and this amble reads format 2")
+    refuses(written, "is a journal of format 1, and this amble reads format 3")
+    with contextlib.closing(sqlite3.connect(written)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    refuses(written, "its record is read, but a run goes on in format 3 only")
 
 
 def test_a_journal_cut_short_anywhere_is_refused(written):

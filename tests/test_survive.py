@@ -21,12 +21,12 @@ def namespaces_allowed():
     return made
 
 
-@pytest.mark.parametrize("scene", ["kill", "death", "tracked", "freeze", "cut"])
+@pytest.mark.parametrize("scene", ["kill", "death", "tracked", "freeze", "cut", "logistic", "one-way"])
 def test_every_living_agent_ends_with_the_optimum_of_the_data_that_was_there(scene):
     """`cut` is also two hosts with addresses of their own that train together."""
-    if scene == "cut" and not namespaces_allowed():
+    if scene in ("cut", "one-way") and not namespaces_allowed():
         pytest.skip("this machine allows no network namespaces")
-    command = [sys.executable, SCRIPT, scene, "--seconds", "6", "--rest", "14"]
+    command = [sys.executable, SCRIPT, scene, "--seconds", "6", "--rest", "14", "--grey", "8"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "(right)" in done.stdout

@@ -224,3 +224,14 @@ def test_a_library_call_leaves_sigterm_alone():
         assert asked.is_set()
         assert asked.code == 143
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_run_that_diverges_has_no_model_and_says_why(tmp_path):
+    """A failed run ends with a non-zero exit code, writes no model that looks good, and names the likely cause."""
+    folder = tmp_path / "run"
+    told = amble("up", "--data", "diabetes", "-n", 3, "-m", "WPG:alpha=50", "-o", folder)
+    assert told.returncode == 1, told.stdout + told.stderr
+    said = " ".join(told.stdout.split())
+    assert "no model was written: token 0 has diverged at hop" in said
+    assert "see that no column is much larger than the others, or try a smaller step" in said
+    assert not [*folder.rglob("model.np*")]

@@ -7,6 +7,7 @@ import numpy as np
 
 Array = Any  # a NumPy or JAX array (or a JAX tracer); the namespace decides, not the type
 Tree = Any  # a NamedTuple of arrays
+BEYOND = 1e50  # no model is that large and comes back
 
 
 def namespace(x: Array) -> Any:

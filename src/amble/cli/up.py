@@ -83,8 +83,9 @@ def up(
             lost = live.watch(plan, cluster, title, asked.is_set)
             model = live.finish(plan, cluster)
             if model is None:
-                words = "no agent has one, for no token was passed on; the agents' logs are in"
-                screen.print(f"[yellow]no model was written:[/] {words} {out}/.", soft_wrap=True)
+                words = live.why_none(cluster) or "no agent has one, for no token was passed on"
+                logs = f"the agents' logs are in {out}/."
+                screen.print(f"[yellow]no model was written:[/] {words}; {logs}", highlight=False, soft_wrap=True)
                 raise typer.Exit(asked.code if asked.is_set() else 1)
             _tell(plan, cluster, model, lost)
             checked = not asked.is_set() and _check(plan, asked.is_set)

@@ -17,6 +17,7 @@ from amble.live.network.place import Link, Place
 from amble.live.network.sockets import more_files
 from amble.live.network.transport import Transport
 from amble.live.node import Node, model_of
+from amble.live.protocol import DIVERGED
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.trust import identity, invitation
 
@@ -59,10 +60,11 @@ def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again
         return Ended.WELL
     log.info("%s", f"the run has ended: {reason}" if reason else "ended early; start again to go on")
     if model_of(node.core) is None:
+        why = "no token has come to it from another agent"
         todo = "take the model of another agent" if reason else "start it again, and its neighbours"
-        log.error(
-            "%s has no model, and wrote none, for no token has come to it from another agent: %s", config.name, todo
-        )
+        if node.core.ending and node.core.ending.cause == "diverged":
+            why, todo = "the run has diverged", DIVERGED
+        log.error("%s has no model, and wrote none, for %s: %s", config.name, why, todo)
         return Ended.WITHOUT_A_MODEL
     if reason and not node.made:
         log.warning("the others went on and ended without this agent: take the model of one of them, for this one's is "

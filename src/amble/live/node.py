@@ -56,8 +56,11 @@ def model_of(core: Core) -> Any:
     """The model that an agent may show, or None where it has none: this alone decides whether one is written.
 
     An agent's estimate is what it read from a token before it gave anything. So there is one only after a visit of a
-    token that somebody had visited before: what is read from a token at its beginning is zero, whatever the data.
+    token that somebody had visited before: what is read from a token at its beginning is zero, whatever the data. A run
+    that has diverged has none.
     """
+    if core.ending is not None and core.ending.cause == "diverged":
+        return None
     sights = (core.rows.get(f"sight/{m}") for m in range(core.settings.tokens))
     return core.rows["holder"].z if any(sight is not None and sight.hop > 1 for sight in sights) else None
 
@@ -331,7 +334,8 @@ class Node:
             "name": core.me, "time_s": time.time(), "visits": int(holder.visits), "bytes": self.bytes,
             "up": sorted(set(core.neighbours) - core.down_s.keys()), "down": sorted(core.down_s),
             "doubts": {name: doubt.why for name, doubt in sorted(core.doubts.of.items())},
-            "tokens": tokens, "stopped": core.stopped, "ended": ended, "leaving": core.leaving, "left": core.left,
+            "tokens": tokens, "stopped": core.stopped, "cause": core.ending.cause if core.ending else "",
+            "ended": ended, "leaving": core.leaving, "left": core.left,
             "doubled": self.doubled(),
             "model": w is not None,
         }  # fmt: skip

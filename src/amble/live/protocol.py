@@ -47,6 +47,7 @@ from typing import Any
 
 import numpy as np
 
+from amble.arrays import BEYOND
 from amble.live import message as messages
 from amble.live.effects import Ask, Custody, Effect, Errand, Reply, Report, Share, Sight, Visit, Wake
 from amble.live.formats.packing import flat
@@ -69,6 +70,7 @@ from amble.live.message import (
 from amble.live.standpoint import RETRY, SILENCE, Standpoint
 
 NEVER = Epoch(-1, 0)  # of a share that was taken out again
+DIVERGED = "see that no column is much larger than the others, or try a smaller step or larger penalty"
 ALL_OUT = "all that it gave is out of the model"
 
 
@@ -221,7 +223,7 @@ class Core(Standpoint):
         if (made := self._made(known)) is None:
             if question_number is not None:
                 self.saying.append(Reply(question_number, Refused("a visit of it gives numbers that are not finite")))
-            self._stop("diverged", f"token {m} has diverged at hop {message.hop + 1}: try other settings of the method")
+            self._stop("diverged", f"token {m} has diverged at hop {message.hop + 1}: {DIVERGED}")
             return
         holder, given, parcel = made
         outgoing = Token(m, epoch, message.hop + 1, self.me, parcel)
@@ -254,13 +256,14 @@ class Core(Standpoint):
             self._stop("tolerance", f"the model has stood still for {int(parcel.calm)} visits of token {m}")
 
     def _made(self, known: Any) -> Any:
-        """The visit's outcome; None where that is not finite, as the numbers are too large or a matrix is singular."""
+        """The visit's outcome; None where it is not finite, as a matrix is singular, or the model beyond all bounds."""
         try:
             with np.errstate(all="ignore"):
                 made = self.visits.leave(*known) if self.leaving else self.visits.visit(self.objective, *known)
         except (ArithmeticError, np.linalg.LinAlgError):
             return None
-        return made if all(np.isfinite(flat(tree)).all() for tree in made) else None
+        finite = all(np.isfinite(flat(tree)).all() for tree in made)
+        return made if finite and np.abs(made[0].z).sum() < BEYOND else None
 
     # --- custody ----------------------------------------------------------------------------------------------------
 

@@ -147,6 +147,12 @@ def finish(plan: Plan, agents: Cluster) -> trained.Trained | None:
     return model
 
 
+def why_none(agents: Cluster) -> str:
+    """In words, where the run has ended so that no model is right."""
+    statuses = [agents.status(name) for name in agents.config.agents]
+    return next((status["stopped"] for status in statuses if status.get("cause") == "diverged"), "")
+
+
 def again(
     folders: dict[str, Path], halt: Callable[[], bool] = lambda: False, plan: Plan | None = None
 ) -> replay.Outcome:

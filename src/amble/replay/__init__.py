@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from amble.arrays import tree_map
+from amble.arrays import BEYOND, tree_map
 from amble.errors import AmbleError, unknown
 from amble.network import Network
 from amble.problem import Problem
 
-BEYOND = 1e50  # no model is that large and comes back
 ENGINES = ("auto", "compiled", "plain")
 
 

@@ -12,7 +12,7 @@ from amble.live.formats.packing import Refusal
 from amble.live.formats.rows import Rows
 from amble.run import ending
 
-FORMAT = 2
+FORMAT, WITH_LEDGERS = 3, 2  # the second had one share per token in its rows, and the same record
 APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it in the header
 SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
 WAIT_S = 1.0  # for another process to let go of the file
@@ -99,8 +99,13 @@ def check(path: Path, rows: Rows, about: dict[str, str]) -> None:
         load(connection, rows)
 
 
-def check_format(path: Path, version: int) -> None:
-    if version != FORMAT:
+def check_format(path: Path, version: int, record_only: bool = False) -> None:
+    if version == WITH_LEDGERS and not record_only:
+        raise AmbleError(
+            f"{path} is a journal of format {version}, of an earlier amble: its record is read, but a run goes on in "
+            f"format {FORMAT} only; finish the run with the amble that began it, or begin it anew in a new folder."
+        )
+    if version not in (FORMAT, WITH_LEDGERS):
         raise AmbleError(f"{path} is a journal of format {version}, and this amble reads format {FORMAT}.")
 
 

@@ -31,6 +31,7 @@ from amble.live.network.pulse import SLACK_S, Pulse
 from amble.live.network.sending import PART_BYTES, PROBE, Joiner, Window, parts
 from amble.live.network.sockets import cut_off
 from amble.live.network.staying import stay
+from amble.live.seldom import Seldom, more
 
 Reply = Callable[[bytes], None]
 Hear = Callable[[str, bytes, Reply], None]
@@ -70,6 +71,7 @@ class Transport:
         self._windows = {name: Window() for name in self._up}
         self._joiners = {name: Joiner(place.bytes_max) for name in self._up}
         self._numbers = itertools.count()
+        self._seldom = Seldom()
         self._waiting = 0  # questions that were heard and are not yet answered
 
     @classmethod
@@ -265,7 +267,8 @@ class Transport:
                 payload = self._joiners[sender].take(header, bytes(query.payload or b""))
                 self._waiting += payload is not None
         except ValueError as refused:
-            log.warning("refused a question of %s: %s", sender, refused)
+            if (left_out := self._seldom((sender, type(refused)), time.monotonic())) is not None:
+                log.warning("refused a question of %s: %s%s", sender, refused, more(left_out))
             query.reply_err(str(refused).encode())
             query.drop()
             return

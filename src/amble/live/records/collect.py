@@ -75,7 +75,8 @@ def _read_journal(path: Path, run: str, name: str) -> tuple[tuple[Visited, ...],
             journal_file.sentences(path),
             contextlib.closing(journal_file.connect(path, "ro&immutable=1" if whole else "ro")) as connection,
         ):
-            journal_file.check_format(path, *connection.execute("PRAGMA user_version").fetchone())
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            journal_file.check_format(path, version, record_only=True)
             about = dict(connection.execute("SELECT key, value FROM about"))
             if (about.get("run"), about.get("agent")) != (run, name):
                 raise AmbleError(

@@ -58,8 +58,6 @@ def as_run(
         recorded=np.array([0, *wanted.values()]),
         consensus=consensus,
         local=consensus,
-        stopped="tolerance"
-        if any("stood still" in each.get("stopped", "") for each in record.status.values())
-        else "hops",
+        stopped=next(filter(None, (each.get("cause") for each in record.status.values())), "interrupted"),
     )
     return with_history(run, problem)

@@ -98,7 +98,7 @@ def make(config: Config, out: Path, days: int) -> None:
             config.agent(peer.name).write(aside / peer.name)
         aside.rename(out)
     except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and out.is_dir():
             raise AmbleError(f"{out} is there and not empty by now; give another folder.") from error
         raise AmbleError(f"{out} cannot be written ({error.strerror}); give a folder of yours.") from error
     finally:
