@@ -257,13 +257,13 @@ class Core(Standpoint):
 
     def _made(self, known: Any) -> Any:
         """The visit's outcome; None where it is not finite, as a matrix is singular, or the model beyond all bounds."""
-        try:
-            with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
+            try:
                 made = self.visits.leave(*known) if self.leaving else self.visits.visit(self.objective, *known)
-        except (ArithmeticError, np.linalg.LinAlgError):
-            return None
-        finite = all(np.isfinite(flat(tree)).all() for tree in made)
-        return made if finite and np.abs(made[0].z).sum() < BEYOND else None
+            except (ArithmeticError, np.linalg.LinAlgError):
+                return None
+            finite = all(np.isfinite(flat(tree)).all() for tree in made)
+            return made if finite and np.abs(made[0].z).sum() < BEYOND else None
 
     # --- custody ----------------------------------------------------------------------------------------------------
 
