@@ -132,7 +132,7 @@ def test_one_that_works_again_is_no_longer_in_doubt():
 
 
 def test_slow_answers_are_learnt_from():
-    """doubts.py: "An answer that comes late shows that visits take long"."""
+    """doubts.py: "Answers that take long show that visits do: then everybody gets more time." """
     doubts = Doubts(10.0)
     doubts.answered(8.0)
     assert doubts.limit_s(taken=False) == 24.0
@@ -144,3 +144,13 @@ def test_slow_answers_are_learnt_from():
     assert doubts.now(first) == {"b"}
     doubts.works("b")
     assert doubts.now(first) == set()
+
+
+def test_one_late_answer_does_not_make_everybody_wait():
+    """doubts.py: "it counts for no more than the limit that it missed, and is forgotten as others come sooner"."""
+    doubts = Doubts(10.0)
+    doubts.answered(3600.0)  # a disk that hung for an hour
+    assert doubts.limit_s(taken=False) == 30.0
+    for _ in range(300):
+        doubts.answered(0.01)
+    assert doubts.limit_s(taken=False) == 10.0

@@ -2,15 +2,17 @@
 
 Nobody says that such a neighbour is down, so it is known by what it does not do. A hand-over that it has not answered
 for `stall_s`, or that it has taken and not passed on for three times as long, puts it in doubt. While it is, tokens go
-round it, and after a time that doubles with each failure it is tried again. An answer that comes late shows that visits
-take long, and that much more patience is had with everybody from then on.
+round it, and after a time that doubles with each failure it is tried again. Answers that take long show that visits do:
+then everybody gets more time. One late answer may as well be that of a disk that hung, so it counts for no more than the
+limit that it missed, and is forgotten as others come sooner.
 """
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 KEEPS = 3  # times the stall, until one that has taken a token must have passed it on: its own neighbour may be in doubt
-SLOWEST = 3  # times the longest answer so far, below which nobody is in doubt
+SLOWEST = 3  # times the longest answer of late, below which nobody is in doubt
+FORGET = 0.99  # of that, with each answer
 AGAIN_MAX = 16  # stalls, after which one in doubt is tried again at the latest
 
 
@@ -32,7 +34,7 @@ class Doubts:
         return max(self.stall_s, SLOWEST * self.slowest_s) * (KEEPS if taken else 1)
 
     def answered(self, after_s: float) -> None:
-        self.slowest_s = max(self.slowest_s, after_s)
+        self.slowest_s = max(min(after_s, self.limit_s(taken=False)), FORGET * self.slowest_s)
 
     def add(self, now: float, name: str, why: str, taken: bool = False) -> None:
         """It has failed, once more; the longer a failure takes to find out, the later it is tried again."""
