@@ -12,6 +12,8 @@ from amble.live.message import Epoch
 from amble.live.visits import make
 from samples import build, unknowns
 
+pytestmark = pytest.mark.long
+
 AGENTS, FEATURES, RIDGE = 8, 4, 1e-3
 FORMS = [("logistic", "full"), ("logistic", "scalar"), ("softmax", "full"), ("softmax", "scalar")]
 every_form = pytest.mark.parametrize(("kind", "form"), FORMS)

@@ -20,6 +20,7 @@ ADDRESSES = ("10.91.6.1", "10.91.6.2")
 NOWHERE = "02:00:00:00:00:99"
 LEASE_S = 1.0
 pytest.importorskip("zenoh")
+pytestmark = pytest.mark.long
 
 
 def ip(*words, quiet=False):

@@ -12,6 +12,8 @@ from amble.live.faults.world import STALL_S, World
 from amble.live.message import Accepted, Refused, Token
 from linked_cores import Link
 
+pytestmark = pytest.mark.long
+
 NOTHING = Faults(**dict.fromkeys((*MOMENTS, "loss", "double", "late", "between", "torn", "late_start"), 0.0))
 GREY_S = 60.0
 

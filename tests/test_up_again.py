@@ -19,6 +19,8 @@ from amble.live.records import collect, record, trained
 from amble.progress import interruptible
 from test_up import ENDLESS, agents_of, amble, begin, visited, wait_for
 
+pytestmark = pytest.mark.long
+
 LONG_S = 90.0
 
 
