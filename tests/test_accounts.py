@@ -8,6 +8,7 @@ import pytest
 
 import amble
 from amble.live import accounts
+from amble.live.formats import counts
 from amble.live.message import Epoch
 from amble.live.visits import make
 from samples import build, unknowns
@@ -216,3 +217,58 @@ def test_a_weight_that_is_no_sum_of_gifts_is_not_read():
     np.testing.assert_allclose(run.visits.estimate(run.parcels[0]), before, rtol=0, atol=1e-9)
     run.walk(np.random.default_rng(1), laps("full"), range(AGENTS))
     assert run.distance(range(AGENTS)) < 1e-5
+
+
+def test_one_that_left_and_lost_its_journal_is_counted_in_again():
+    """It is started once more, as the sentence about damaged journals invites to."""
+    run, rng = Run("logistic", "full", 2), np.random.default_rng(0)
+    run.walk(rng, 100, range(AGENTS))
+    for m in (0, 1):
+        run.hops[m] += 1
+        run.holders[3], _, run.parcels[m] = run.visits.leave(
+            run.holders[3], run.visits.share(), run.parcels[m], 3, run.hops[m], False
+        )
+    others = [i for i in range(AGENTS) if i != 3]
+    run.walk(rng, laps("full"), others, check=False)
+    assert run.distance(others) < 1e-5
+    run.holders[3] = run.visits.holder(run.fs[3])
+    run.walk(rng, laps("full"), range(AGENTS), check=False)
+    assert run.distance(range(AGENTS)) < 1e-5
+    for m in (0, 1):
+        assert counts.wrong(run.parcels[m], run.hops[m]) == ""
+
+
+@pytest.mark.parametrize("tokens", [2, 4])
+def test_the_paper_s_N_is_that_of_the_agents_whose_gifts_are_read(tokens):
+    """Whatever boards the ledgers came from: z = sum of gifts / number of agents in it, at every visit."""
+    rng, fs = np.random.default_rng(1), objectives("logistic")
+    run = Run("logistic", "full", tokens)
+    run.visits = make(amble.IBCD(tau=0.5, tokens=tokens), FEATURES, AGENTS)
+    run.holders = [run.visits.holder(f) for f in fs]
+    run.parcels = [run.visits.parcel(m) for m in range(tokens)]
+    read = 0
+    for k in range(60 * AGENTS):
+        if k % 40 == 39:
+            run.lose(int(rng.integers(tokens)), 0, rng.choice(AGENTS, 2, replace=False))
+        m, i = int(rng.integers(tokens)), int(rng.integers(AGENTS))
+        before = run.holders[i].agent
+        recounting = run.parcels[m].recounting
+        run.visit(m, i, check=False)
+        account, given = run.parcels[m].token.account, run.holders[i].agent.given
+        if recounting or account.order != before.account.order or not account.generation[0]:
+            continue
+        first = account.gifts[:, i].sum() == 1
+        total = account.board.total.sum(axis=0) - (given.v - (0 if first else before.given.v))
+        z = total / max(1, account.inside.sum() - first)
+        if account.gifts[:, i].sum() > before.account.gifts[:, i].sum() and not run.parcels[m].recounting:
+            np.testing.assert_allclose(run.holders[i].z, z, rtol=0, atol=1e-9)
+            read += 1
+    assert read > 50
+
+
+def test_an_account_that_has_begun_anew_too_often_is_known():
+    run = Run("logistic", "full", 2)
+    account = run.parcels[0].token.account
+    assert not run.visits.spent(run.parcels[0])
+    last = account._replace(generation=np.array([accounts.GENERATIONS_MAX, 0.0]))
+    assert run.visits.spent(run.parcels[0]._replace(token=run.parcels[0].token._replace(account=last)))

@@ -115,6 +115,7 @@ def merged(one: Account, other: Account) -> Meeting:
 
 def begin(account: Account, author: int, m: int, begun: float, z: Array, gone: Array) -> Account:
     """The next generation, by token m at agent `author`, without those who are gone; `begun` is the token's issue."""
+    left = account.left & (np.arange(len(gone)) != author)  # one that is here has not: it lost its journal as it left
     out = (account.out | (gone > 0)) & ~account.left
     stay = (account.inside | account.missing) & ~out
     tokens = len(account.board.version)
@@ -123,9 +124,9 @@ def begin(account: Account, author: int, m: int, begun: float, z: Array, gone: A
             np.array([account.generation[0] + 1, author * tokens + m]),
             z,
             stay * 1.0,
-            (out | account.left) * 1.0,
+            (out | left) * 1.0,
             Board(0 * account.board.total, 0 * account.board.weight, 0 * account.board.version),
-            np.where(account.left, LEFT, 0.0) * np.ones((tokens, 1)),
+            np.where(left, LEFT, 0.0) * np.ones((tokens, 1)),
         ),
         m,
         begun,

@@ -1,56 +1,81 @@
 """Neighbours that are up and do not work: a full or hung disk, a link that is dead one way, an agent that keeps tokens.
 
 Nobody says that such a neighbour is down, so it is known by what it does not do. A hand-over that it has not answered
-for `stall_s`, or that it has taken and not passed on for three times as long, puts it in doubt. While it is, tokens go
-round it, and after a time that doubles with each failure it is tried again. Answers that take long show that visits do:
-then everybody gets more time. One late answer may as well be that of a disk that hung, so it counts for no more than the
-limit that it missed, and is forgotten as others come sooner.
+for `stall_s` puts it in doubt; one that has taken a token and not passed it on for three times as long is asked first.
+While a neighbour is in doubt tokens go round it. It is asked again and again, with a small question that it can answer
+only if its disk works and it can hand on what it holds: no token is risked before it has answered, nor before a time
+that doubles with each failure is over. Whom others have counted out is in doubt here too, though it seems well.
+
+Answers that take long show that a neighbour's visits do, and then it gets more time. One late answer may as well be
+that of a disk that hung, so it counts for no more than twice the limit that it missed.
 """
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-KEEPS = 3  # times the stall, until one that has taken a token must have passed it on: its own neighbour may be in doubt
+KEEPS = 3  # times the stall, until one that has taken a token should have passed it on: its own neighbour may be slow
 SLOWEST = 3  # times the longest answer of late, below which nobody is in doubt
 FORGET = 0.99  # of that, with each answer
-AGAIN_MAX = 16  # stalls, after which one in doubt is tried again at the latest
+DOUBLINGS_MAX = 6
 
 
 class Doubt(NamedTuple):
     why: str
     since_s: float
-    until_s: float  # when it is tried again
+    until_s: float  # before which it is not tried again
     failures: int
+    ask_s: float  # when it is asked next whether it works
+    works: bool = False  # as it has answered
 
 
 @dataclass
 class Doubts:
     stall_s: float
     of: dict[str, Doubt] = field(default_factory=dict)
-    slowest_s: float = 0.0
+    slowest_s: dict[str, float] = field(default_factory=dict)
 
-    def limit_s(self, taken: bool) -> float:
-        """How long a hand-over may take; or, once it is taken, until it is passed on."""
-        return max(self.stall_s, SLOWEST * self.slowest_s) * (KEEPS if taken else 1)
+    def limit_s(self, name: str, taken: bool = False) -> float:
+        """How long a hand-over may take; or, once it is taken, until it is asked after."""
+        return max(self.stall_s, SLOWEST * self.slowest_s.get(name, 0.0)) * (KEEPS if taken else 1)
 
-    def answered(self, after_s: float) -> None:
-        self.slowest_s = max(min(after_s, self.limit_s(taken=False)), FORGET * self.slowest_s)
+    def answered(self, name: str, after_s: float) -> None:
+        """A hand-over to it was."""
+        longest_s = max(min(after_s, 2 * self.limit_s(name)), FORGET * self.slowest_s.get(name, 0.0))
+        self.slowest_s[name] = longest_s
 
-    def add(self, now: float, name: str, why: str, taken: bool = False) -> None:
-        """It has failed, once more; the longer a failure takes to find out, the later it is tried again."""
+    def add(self, now: float, name: str, why: str) -> bool:
+        """It has failed, once more; whether this is news."""
         before = self.of.get(name)
         failures = before.failures + 1 if before else 1
-        for_s = min(self.limit_s(taken) * 2**failures, self.limit_s(False) * AGAIN_MAX)
-        self.of[name] = Doubt(why, before.since_s if before else now, now + for_s, failures)
+        until_s = now + self.stall_s * 2 ** min(failures, DOUBLINGS_MAX)
+        self.of[name] = Doubt(why, before.since_s if before else now, until_s, failures, now + self.stall_s)
+        return before is None or before.why != why
 
     def warned(self, now: float, name: str) -> None:
-        """Another agent has counted it out, though it seems well from here."""
+        """Another agent has counted it out."""
         if name not in self.of:
-            self.add(now, name, "another agent has found that it does not work")
+            self.of[name] = Doubt("does not work, as another agent has found", now, now, 0, now)
 
     def works(self, name: str) -> None:
+        """It has passed a token on, or come back."""
         self.of.pop(name, None)
+
+    def said(self, name: str, works: bool) -> None:
+        """It has answered whether it works; if it was only warned of, that is enough."""
+        if doubt := self.of.get(name):
+            self.of[name] = doubt._replace(works=works)
+
+    def asks(self, now: float) -> list[str]:
+        """Whom to ask now whether they work."""
+        due = [name for name, doubt in self.of.items() if now >= doubt.ask_s and not doubt.works]
+        for name in due:
+            self.of[name] = self.of[name]._replace(ask_s=now + self.stall_s)
+        return due
 
     def now(self, now: float) -> set[str]:
         """Those that tokens go round."""
-        return {name for name, doubt in self.of.items() if now < doubt.until_s}
+        return {name for name, doubt in self.of.items() if not doubt.works or now < doubt.until_s}
+
+    def times(self) -> list[float]:
+        """When something is due."""
+        return [time_s for doubt in self.of.values() for time_s in (doubt.ask_s, doubt.until_s)]

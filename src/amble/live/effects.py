@@ -112,6 +112,9 @@ class Errand:
 
     asked: int | None = None  # the question under way
     since_s: float | None = None  # when it was first asked, or then taken
+    held_s: float = 0.0  # when the token came
+    probe_s: float | None = None  # when who has taken it was asked whether it works
+    probes: int = 0  # that were answered well since it was taken
     taken: bool = False
     passed: bool = False
     tell_s: float | None = None  # when who gave it is told that it was handed on; None: nobody has to be

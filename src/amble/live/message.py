@@ -5,7 +5,7 @@ Every message is a question that gets an answer: an agent knows that it was hear
 
 from typing import Any, Literal, NamedTuple
 
-# a run ends there: a ledger's versions, of which each epoch has as many as hops (visits.py), are exact up to 2**53
+# a run ends there: a ledger's versions, of which each issue has its share (accounts.py), are exact up to 2**53
 HOPS_MAX, EPOCHS_MAX = 2**36, 2**17 - 1
 
 Cause = Literal["tolerance", "hops", "seconds", "diverged", "lost"]
@@ -41,6 +41,12 @@ class Seek(NamedTuple):
     """I have not seen this token for long: what is the newest that you know of it?"""
 
     token: int
+    sender: str
+
+
+class Probe(NamedTuple):
+    """Do you work? It is answered once something was written to the disk, and refused by one that cannot hand on."""
+
     sender: str
 
 
@@ -88,5 +94,5 @@ class Found(NamedTuple):
     hop: int
 
 
-Question = Token | Passed | Seek | Leaving | Stop
+Question = Token | Passed | Seek | Probe | Leaving | Stop
 Answer = Accepted | Refused | Ended | Found

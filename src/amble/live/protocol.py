@@ -19,8 +19,8 @@ it, and it alone, issues its copy again in the next epoch. If a token has not be
 began, where neither it nor a neighbour that answers ever had one.
 
 **Doubt.** A neighbour that is up may still not work: its disk hangs, its link is dead one way, it keeps tokens or
-refuses them. A token that it does not answer for within `stall_s`, or takes and does not pass on within three times
-that, counts as lost: it is issued again round that neighbour (doubts.py), if there is another way, or else waited for.
+refuses them. A token that it does not answer for within `stall_s`, or takes and neither passes on nor says that it
+works, counts as lost: it is issued again round that neighbour (doubts.py), if there is another way, or else waited for.
 
 **Counting anew.** A new epoch begins with a recount (visits.py), so what the dead gave goes out of the model. An agent
 whose journal knows less of its visits than the token does begins one, lest what it gave before counts twice. A holder
@@ -61,6 +61,7 @@ from amble.live.message import (
     Found,
     Leaving,
     Passed,
+    Probe,
     Question,
     Refused,
     Seek,
@@ -69,6 +70,7 @@ from amble.live.message import (
 )
 from amble.live.standpoint import RETRY, SILENCE, Standpoint
 
+PROBES_MAX = 10  # of one that has taken a token: who then says that it works, and still has it, keeps it
 NEVER = Epoch(-1, 0)  # of a share that was taken out again
 DIVERGED = "see that no column is much larger than the others, or try a smaller step or larger penalty"
 ALL_OUT = "all that it gave is out of the model"
@@ -94,7 +96,7 @@ class Core(Standpoint):
         self.begun_s, self.down_s = now, dict.fromkeys(self.neighbours, now)
         for m in range(self.settings.tokens):
             self.seen_s[m] = now
-            self.errands[m] = Errand(again_s=now)
+            self.errands[m] = Errand(again_s=now, held_s=now)
             if "holder" not in self.rows and self.settings.agents[m % len(self.settings.agents)] == self.me:
                 self._visit(now, Token(m, Epoch(0, self.place), 0, self.me, self.visits.parcel(m)), None)
         if "holder" not in self.rows:
@@ -112,6 +114,9 @@ class Core(Standpoint):
             if self.ending:  # which the one who asks has not heard
                 known = Ended(self.ending)
             self.saying.append(Reply(question_number, known))
+        elif isinstance(question, Probe):
+            self._persist({"probed": question.sender})
+            self.saying.append(Reply(question_number, Refused(stuck) if (stuck := self._stuck(now)) else Accepted()))
         elif isinstance(question, Leaving):
             self.parting.add(question.sender)
             coming = any(custody.to == question.sender and not self.errands[m].passed for m, custody in self._custody())
@@ -135,8 +140,14 @@ class Core(Standpoint):
         asked_s = self.asked_s.pop(number, now)
         if isinstance(question, Token):
             if isinstance(answer, Accepted):
-                self.doubts.answered(now - asked_s)
+                self.doubts.answered(to, now - asked_s)
             self._handed(now, number, to, question, answer)
+        elif isinstance(question, Probe):
+            self._probed(now, to, answer)
+        elif isinstance(question, Passed) and answer is None:
+            custody, errand = self.rows.get(f"custody/{question.token}"), self.errands[question.token]
+            if custody and (custody.giver, custody.given) == (to, (question.epoch, question.hop)):
+                errand.tell_s = now + self.settings.retry_max_s  # lest it takes us for one that keeps tokens
         elif isinstance(question, Seek):
             self._sought(now, question, answer)
         elif isinstance(question, Leaving) and isinstance(answer, Accepted):
@@ -220,6 +231,11 @@ class Core(Standpoint):
         known = (holder, share.share if share else self.visits.share(), parcel, self.place, message.hop + 1, fresh)
         if self.leaving:
             self.saying.append(Report("leaves", m, epoch, message.hop + 1))  # said first, as a recount is
+        if self.visits.spent(parcel):
+            self._stop("lost", f"the account of token {m} has begun anew too often to be counted")
+            if question_number is not None and self.ending:
+                self.saying.append(Reply(question_number, Ended(self.ending)))
+            return
         if (made := self._made(known)) is None:
             if question_number is not None:
                 self.saying.append(Reply(question_number, Refused("a visit of it gives numbers that are not finite")))
@@ -245,7 +261,7 @@ class Core(Standpoint):
             self.doubts.works(before.to)  # who has passed it on: it is back
         if before and before.giver != message.sender:
             self._tell(m, before)
-        self.errands[m], self.seen_s[m] = Errand(again_s=now), now
+        self.errands[m], self.seen_s[m] = Errand(again_s=now, held_s=now), now
         limit, still = (
             self.settings.hops_max / self.settings.tokens or messages.HOPS_MAX,
             2 * max(1.0, float(parcel.members)),
@@ -316,8 +332,14 @@ class Core(Standpoint):
             if self.visits.exact:
                 self._issue_again(now, m, custody)
             return
-        if errand.since_s is not None and now - errand.since_s >= self.doubts.limit_s(errand.taken):
-            self._doubt(now, m, custody)
+        if errand.since_s is not None and now - errand.since_s >= self.doubts.limit_s(custody.to, errand.taken):
+            if not errand.taken or errand.probes >= PROBES_MAX:
+                self._doubt(now, m, custody)
+            elif errand.probe_s is None:
+                errand.probe_s = now
+                self._ask(custody.to, Probe(self.me))
+            elif now - errand.probe_s >= self.doubts.limit_s(custody.to):
+                self._doubt(now, m, custody)
             return
         if not errand.taken and errand.asked is None and custody.to not in self.down_s and now >= errand.again_s:
             errand.asked = self._ask(custody.to, custody.message)
@@ -326,15 +348,36 @@ class Core(Standpoint):
     def _doubt(self, now: float, m: int, custody: Custody) -> None:
         """Who was handed the token does not do its part: the token goes round it, where there is another way."""
         errand = self.errands[m]
-        what = "has kept a token" if errand.taken else "has not answered"
-        why = f"{what} for {self.doubts.limit_s(errand.taken):.0f} s"
+        why = "keeps tokens" if errand.taken else f"has not answered for {self.doubts.limit_s(custody.to):.0f} s"
         why = f"refuses tokens ({errand.refusal})" if errand.refusal else why
-        self.doubts.add(now, custody.to, why, errand.taken)
-        self.saying.append(Report("doubt", m, custody.message.epoch, custody.message.hop, f"{custody.to} {why}"))
+        if self.doubts.add(now, custody.to, why):
+            self.saying.append(Report("doubt", m, custody.message.epoch, custody.message.hop, f"{custody.to} {why}"))
         if self.visits.exact and set(self._up()) - self.doubts.now(now):
             self._issue_again(now, m, custody)
-        else:
-            errand.since_s = now  # there is nobody else: it is waited for
+        else:  # there is nobody else: it is waited for, and asked again
+            self.errands[m] = Errand(again_s=now, held_s=errand.held_s)
+
+    def _probed(self, now: float, to: str, answer: Answer | None) -> None:
+        """A neighbour has said whether it works, or has not answered."""
+        well = isinstance(answer, Accepted)
+        self.doubts.said(to, well)
+        for m, custody in self._custody():
+            errand = self.errands[m]
+            if custody.to == to and errand.taken and errand.probe_s is not None and not errand.passed:
+                errand.probe_s = None
+                if well:
+                    errand.since_s, errand.probes = now, errand.probes + 1
+                else:
+                    self._doubt(now, m, custody)
+
+    def _stuck(self, now: float) -> str:
+        """Which token has been here for longer than it should, for nobody takes it; "" if none has."""
+        for m, custody in self._custody():
+            errand = self.errands[m]
+            waits = not errand.taken and not errand.passed and now - errand.held_s
+            if waits and waits > self.doubts.limit_s(custody.to, taken=True):
+                return f"it has held token {m} for {waits:.0f} s"
+        return ""
 
     def _issue_again(self, now: float, m: int, custody: Custody) -> None:
         sight: Sight = self.rows.get(f"sight/{m}", custody.given)
@@ -350,7 +393,7 @@ class Core(Standpoint):
         # said first: a crash in between must not leave an epoch of which the record does not know how it began
         self.saying.append(Report("reissue", m, epoch, message.hop, ", ".join(self._names(gone))))
         self._persist({f"custody/{m}": fresh, f"sight/{m}": Sight(epoch, message.hop)})
-        self.errands[m], self.seen_s[m] = Errand(again_s=now), now
+        self.errands[m], self.seen_s[m] = Errand(again_s=now, held_s=self.errands[m].held_s), now
         self._hand_over(now, m)
 
     # --- the back-stop ----------------------------------------------------------------------------------------------
@@ -437,6 +480,9 @@ class Core(Standpoint):
             for m in range(self.settings.tokens):
                 self._hand_over(now, m)
                 self._silent(now, m)
+            for name in self.doubts.asks(now):
+                if name not in self.down_s:
+                    self._ask(name, Probe(self.me))
             if self.leaving and not self.left:
                 self._leave(now)
             self.saying.append(Wake(self._wake_s(now)))
@@ -448,12 +494,13 @@ class Core(Standpoint):
         """When something may have to be done without anybody saying so."""
         times = [now + self.settings.silence_s]
         times += [since_s + self.settings.patience_s for since_s in self.down_s.values()]
-        times += [self.leave_by_s, self.part_s]
+        times += [self.leave_by_s, self.part_s, *self.doubts.times()]
         for m, errand in self.errands.items():
             if f"custody/{m}" in self.rows and not errand.taken and errand.asked is None:
                 times.append(errand.again_s)
-            if errand.since_s is not None and not errand.passed:
-                times.append(errand.since_s + self.doubts.limit_s(errand.taken))
+            if errand.since_s is not None and not errand.passed and (custody := self.rows.get(f"custody/{m}")):
+                times.append(errand.since_s + self.doubts.limit_s(custody.to, errand.taken))
+                times.append((errand.probe_s or now) + self.doubts.limit_s(custody.to))
             if errand.tell_s is not None:
                 times.append(errand.tell_s)
             times.append(self.seen_s[m] + self.settings.silence_s)

@@ -95,7 +95,7 @@ class Standpoint:
         """Whom others have counted out, though it has been up from here for long, is in doubt."""
         for name in self._up():
             if parcel.buried[self.settings.places[name]] and now - self.up_s.get(name, now) > self.settings.stall_s:
-                self.doubts.warned(now, name)
+                self.doubts.warned(now, name)  # and is asked whether it works, before it gets a token
 
     def _everybody(self, now: float, parcel: Any) -> bool:
         """Whether all agents were met, and all are in the model but for those that are known to be gone since.

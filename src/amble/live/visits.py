@@ -94,6 +94,10 @@ class Visits:
         """Of a parcel that nobody has visited: since, calm, buried, met."""
         return np.full((), -1.0), np.zeros(()), *np.zeros((2, self.agents + self.room))
 
+    def spent(self, parcel: Parcel) -> bool:  # noqa: ARG002
+        """Whether nobody could count this parcel on."""
+        return False
+
     def still(self, holder: Holder, z: Array) -> bool:
         """Whether the model has moved by no more than the tolerance since this agent last saw it."""
         return bool(holder.visits > 0 and norm(z - holder.z) <= self.tolerance * norm(z))
@@ -116,6 +120,9 @@ class GiftVisits(Visits):
 
     def share(self) -> NoShare:
         return NoShare()
+
+    def spent(self, parcel: Parcel) -> bool:
+        return bool(parcel.token.account.generation[0] >= accounts.GENERATIONS_MAX)
 
     def parcel(self, m: int) -> Parcel:
         return Parcel(GiftToken(self._account(0.0), np.array(float(m))), np.zeros(()), *self.counts())
@@ -176,7 +183,8 @@ class GiftVisits(Visits):
         if again or accounts.full(account, m):
             return self._anew(holder, parcel, me)
         since = parcel.since if account.order == before.order else np.zeros(())
-        return parcel._replace(token=parcel.token._replace(account=account), since=self._since(account, since))
+        token = parcel.token._replace(account=self._weighed(account))
+        return parcel._replace(token=token, since=self._since(account, since))
 
     def _anew(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
         m, version = int(parcel.token.m), parcel.token.account.board.version
@@ -195,7 +203,7 @@ class GiftVisits(Visits):
             account = accounts.merged(holder.agent.account, account).account
         if not np.isfinite(z).all() or not self._sound(account, z):
             z = holder.z if holder is not None else account.z
-        account = accounts.begin(account, author, int(parcel.token.m), begun, z, gone)
+        account = self._weighed(accounts.begin(account, author, int(parcel.token.m), begun, z, gone))
         parcel = parcel._replace(token=parcel.token._replace(account=account), calm=np.zeros(()))
         return parcel._replace(
             since=self._since(account, np.zeros(())), buried=account.out * 1.0, members=account.inside.sum() * 1.0
@@ -203,12 +211,7 @@ class GiftVisits(Visits):
 
     def _left_with(self, parcel: Parcel, account: Account, me: int, hop: int) -> Parcel:
         """The parcel as the agent hands it on."""
-        if self.method.weigh == "agents":
-            counted = account.inside
-            if account.generation[0] == 0:  # the paper's N: also those who have not given yet
-                counted = counted | ((np.arange(len(counted)) < self.agents) & ~account.left)
-            M = self.method.tokens
-            account = account._replace(board=account.board._replace(weight=np.full(M, counted.sum() / M)))
+        account = self._weighed(account)
         since = parcel.since + 1 if parcel.recounting else parcel.since
         met = parcel.met.copy()
         met[me] = hop
@@ -216,6 +219,18 @@ class GiftVisits(Visits):
             token=parcel.token._replace(account=account), members=np.array(float(account.inside.sum())),
             since=self._since(account, since), buried=account.out * 1.0, met=met,
         )  # fmt: skip
+
+    def _weighed(self, account: Account) -> Account:
+        """With the paper's N as its weight, where that is the method's: ledgers of several boards each bring their own.
+
+        In the first generation those who have not given yet count, too.
+        """
+        if self.method.weigh != "agents":
+            return account
+        counted, M = account.inside, self.method.tokens
+        if account.generation[0] == 0:
+            counted = counted | ((np.arange(len(counted)) < self.agents) & ~account.left)
+        return account._replace(board=account.board._replace(weight=np.full(M, counted.sum() / M)))
 
     def _since(self, account: Account, since: Array) -> Array:
         """-1 once everybody who is awaited is in, or has not been met for long."""

@@ -41,8 +41,9 @@ class Checker:
 
     @property
     def loose(self) -> bool:
-        """Two agents of one name break what must hold at each step; yet all must come right once the copy is gone."""
-        return "copied agent" in self.world.trouble.done
+        """Two agents of one name, and one without its journal, break what must hold at each step; yet all must be right
+        in the end."""
+        return bool({"copied agent", "lost journal"} & self.world.trouble.done.keys())
 
     def effect(self, node: Any, effect: Any) -> None:
         if self.loose and not isinstance(effect, Report):

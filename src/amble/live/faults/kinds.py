@@ -11,7 +11,7 @@ from typing import Any
 
 MOMENTS = (
     "crash", "death", "leave", "join", "freeze", "cut", "lose_link", "leap", "slow", "false_report", "grey", "one_way",
-    "clone",
+    "clone", "amnesia",
 )  # fmt: skip
 MUCH = (0.0, 0.3, 1.0, 3.0)  # of the chances below, in one seed
 COPIED = 0.3  # of the seeds have copied agents
@@ -39,16 +39,17 @@ class Faults:
     grey: float = 0.06  # an agent that is up hangs, keeps tokens or refuses them
     one_way: float = 0.06  # a link is dead in one direction
     clone: float = 0.04  # an agent's folder is copied, and the copy started, too
+    amnesia: float = 0.04  # an agent crashes and its journal is gone
     late_start: float = 0.1  # an agent starts seconds after the others
     moment_s: float = 0.25
     delay_s: tuple[float, float] = (0.01, 0.05)
     late_max_s: float = 3.0
     back_s: tuple[float, float] = (0.1, 6.0)  # how long a crash, freeze or cut lasts
     lease_s: float = 0.5
-    answer_s: float = 0.4  # how long an answer is waited for
+    answer_s: float = 600.0  # how long an answer is waited for; in half of the seeds not even half a second
     faults: int = 1000  # then the world heals
     deaths: int = 2  # and departures
-    quiet_s: float = 4.0  # what agents still have to find out once nothing fails any more
+    quiet_s: float = 15.0  # what agents still have to find out once nothing fails any more
     healed_s: float = 60.0  # within this time all must have come right ...
     steady_s: float = 2.0  # ... and stay so
 
@@ -58,9 +59,12 @@ class Faults:
             kind: getattr(self, kind) * chance.choice(MUCH) for kind in (*MOMENTS, "between", "torn")
         }
         messages = {kind: getattr(self, kind) * chance.choice((0.5, 1.0, 2.0)) for kind in ("loss", "double", "late")}
-        much["clone"] *= chance.random() < COPIED  # which suspends the checks of single steps
+        doubled = chance.random() < COPIED  # which suspends the checks of single steps
+        much["clone"] *= doubled
+        much["amnesia"] *= doubled
+        answer_s = chance.choice((self.answer_s, 0.4))
         last_s = self.back_s[1] * chance.choice((0.2, 0.5, 1.0))
-        return replace(self, **much, **messages, back_s=(self.back_s[0], last_s))
+        return replace(self, **much, **messages, back_s=(self.back_s[0], last_s), answer_s=answer_s)
 
 
 class Trouble:
@@ -198,7 +202,7 @@ class Trouble:
             kind = self.chance.choice(("hangs", "keeps", "refuses"))
             self.count(f"agent that {kind}")
             self.world.turn_grey(name, kind)
-            self.world.at(self.back_s(), lambda: self.world.recover(name))
+            self.world.at(self.back_s() * self.chance.choice((1, 1, 10)), lambda: self.world.recover(name))
 
     def one_way(self, name: str) -> None:
         """What this agent says to a neighbour is lost, and not the other way; at times it is noticed."""
@@ -214,3 +218,12 @@ class Trouble:
             self.count("copied agent")
             self.world.clone(name, self.chance.random() < 0.5, self.faults.lease_s * self.chance.uniform(1, 3))
             self.world.at(self.back_s(), lambda: self.world.end_clone(name))
+
+    def amnesia(self, name: str) -> None:
+        """A damaged journal was deleted, as its sentence says."""
+        node = self.world.nodes[name]
+        if node.core is not None and not node.going:
+            self.count("lost journal")
+            self.world.kill(name)
+            node.disk.clear()
+            self.world.at(self.back_s(), lambda: self.world.begin(name))

@@ -8,7 +8,7 @@ hold is checked by checkers.py, which knows nothing of how the protocol works.
 import heapq
 import itertools
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -54,6 +54,7 @@ class Node:
     settings: Settings | None = None  # of its last start
     wake: int = 0  # the last thing it asked of its clock: only that counts
     held: list[Callable[[], None]] = field(default_factory=list)  # what happens once it thaws
+    asked: deque[Callable[[None], None]] = field(default_factory=lambda: deque(maxlen=100))  # who waits for its answer
 
     @property
     def going(self) -> bool:
@@ -61,7 +62,8 @@ class Node:
 
 
 class World:
-    """`make_core`, `make_visits` and `reorder` (of effects) are where a test plants a bug."""
+    """`make_core`, `make_visits` and `reorder` (of effects) are where a test plants a bug; what is trained, and by how
+    many agents, follows from the seed, unless it is given."""
 
     def __init__(
         self,
@@ -72,10 +74,12 @@ class World:
         reorder: Callable[[list[Any]], list[Any]] = list,
         story: Callable[[str], None] | None = None,
         trained: str = "",
+        agents: int = 0,
     ) -> None:
         self.chance = chance = random.Random(seed)
         self.make_core, self.reorder, self.story = make_core, reorder, story
         count, tokens = chance.randint(4, 7), chance.randint(1, 3)
+        count = agents or count
         names = tuple(f"a{k}" for k in range(count))
         ring = list(zip(names, names[1:] + names[:1], strict=True))
         self.links: list[Link] = [
@@ -185,6 +189,8 @@ class World:
     def kill(self, name: str) -> None:
         node = self.nodes[name]
         self.say(f"{name} {'dies' if node.dead else 'crashes'}")
+        while node.asked:  # the link breaks, and with it what was asked over it
+            self.at(self.chance.uniform(0.002, 0.05), partial(node.asked.popleft(), None))
         node.core, node.frozen, node.grey, node.held = None, False, "", []
         for other in self.near[name]:
             self.notice(other, name, self.chance.uniform(0.002, 0.05))
@@ -353,6 +359,7 @@ class World:
             if self.whole(node.name, ask.to):
                 self.open(ask.to, node.name, ask.question, answer)
 
+        self.nodes[ask.to].asked.append(answer)
         if not (node.grey == "keeps" and isinstance(ask.question, Token)):
             self.travel("question", deliver)
         self.at(self.trouble.faults.answer_s + node.slow_s, lambda: answer(None))

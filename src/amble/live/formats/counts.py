@@ -9,7 +9,7 @@ from amble.live.accounts import GENERATIONS_MAX, LEFT
 from amble.live.tracked_visits import TrackedToken
 from amble.live.visits import GiftToken
 
-VERSIONS_MAX = 2**53  # a ledger's versions are counted in float64, which counts by one up to here
+VERSIONS_MAX = 2**53 - 1  # a ledger's versions are counted in float64, which counts by one up to here
 
 
 def wrong(parcel: Any, hop: int) -> str:

@@ -6,6 +6,7 @@
     custody/m   token m as it left, and whom it is meant for (protocol.Custody)
     stopped     why the run has ended (message.Ending)
     leaving     that the agent is to leave it
+    probed      who last asked whether it works: written to see that the disk does
     left        how it has left
 
 A row is a frame (packing.py): its prefix is a version and its name, so that none is ever taken for another; the row
@@ -37,6 +38,7 @@ _decoders: dict[str, Any] = {
     "custody": msgspec.msgpack.Decoder(Custody),
     "stopped": msgspec.msgpack.Decoder(Ending),
     "leaving": msgspec.msgpack.Decoder(str),
+    "probed": msgspec.msgpack.Decoder(str),
     "left": msgspec.msgpack.Decoder(str),
 }
 

@@ -26,6 +26,7 @@ from amble.live.message import (
     Found,
     Leaving,
     Passed,
+    Probe,
     Question,
     Refused,
     Seek,
@@ -71,6 +72,10 @@ class _Seek(_Header, tag="seek"):
     sender: Name
 
 
+class _Probe(_Header, tag="probe"):
+    sender: Name
+
+
 class _Leaving(_Header, tag="leaving"):
     sender: Name
 
@@ -102,7 +107,7 @@ class _Found(_Header, tag="found"):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_questions = msgspec.msgpack.Decoder(_Token | _Passed | _Seek | _Leaving | _Stop)
+_questions = msgspec.msgpack.Decoder(_Token | _Passed | _Seek | _Probe | _Leaving | _Stop)
 _answers = msgspec.msgpack.Decoder(_Accepted | _Refused | _Ended | _Found)
 
 
@@ -120,6 +125,8 @@ def _header(message: Question | Answer) -> _Header:
             return _Passed(token, *epoch, hop, sender)
         case Seek(token, sender):
             return _Seek(token, sender)
+        case Probe(sender):
+            return _Probe(sender)
         case Leaving(sender):
             return _Leaving(sender)
         case Stop(ending, sender):
@@ -158,6 +165,8 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
         return Passed(header.token, Epoch(header.epoch, header.author), header.hop, header.sender)
     if isinstance(header, _Seek):
         return Seek(header.token, header.sender)
+    if isinstance(header, _Probe):
+        return Probe(header.sender)
     if isinstance(header, _Leaving):
         return Leaving(header.sender)
     return Stop(Ending(header.cause, header.reason), header.sender)
