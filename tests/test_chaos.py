@@ -195,7 +195,10 @@ class TrackedForgetsToBury(TrackedVisits):
 
 
 class NoRetry(Core):
-    """A hand-over that was not answered is not asked again."""
+    """A hand-over that was not answered is neither asked again nor doubted."""
+
+    def _doubt(self, now, m, custody):  # noqa: ARG002
+        self.errands[m].since_s = now
 
     def _handed(self, now, number, to, message, answer):
         if answer is not None:
