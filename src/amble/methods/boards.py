@@ -98,13 +98,6 @@ def add(board: Board, m: Array, v: Array, w: Array) -> Board:
     return Board(total, board.weight + _over(mine, board.weight) * w, board.version + mine)
 
 
-def put(board: Board, m: Array, total: Array, weight: Array) -> Board:
-    """Ledger m replaced."""
-    xp, mine = namespace(board.total), _mine(board, m)
-    total = xp.where(_over(mine, board.total), total, board.total)
-    return Board(total, xp.where(_over(mine, board.weight), weight, board.weight), board.version + mine * 1.0)
-
-
 def _mine(board: Board, m: Array) -> Array:
     xp = namespace(board.total)
     return xp.arange(board.version.shape[0]) == m
