@@ -5,6 +5,7 @@ Sentences in quotation marks are those of the theory of operation at the top of 
 
 import numpy as np
 
+from amble.live import glance
 from amble.live.message import Seek
 from linked_cores import NAMES, PATIENCE_S, SILENCE_S, Link
 
@@ -64,3 +65,19 @@ def test_one_that_lost_its_journal_is_not_counted_twice():
     assert float(newest.payload.members) == 3
     assert not newest.payload.recounting
     np.testing.assert_allclose(link.visits.estimate(newest.payload), np.mean(given), rtol=1e-14)
+
+
+def test_whose_data_the_model_does_not_have_is_known_and_said():
+    link = Link()
+    link.walk(1)  # a, then b
+    assert link.cores["b"].missing == ("c",)
+    link.walk(7)
+    assert all(core.missing == () for core in link.cores.values())
+    for name in ("a", "b"):
+        link.down(name, "c")
+    link.wait(PATIENCE_S + 0.1, "a", "b")
+    link.asks = [asked for asked in link.asks if asked[1].to != "c"]
+    link.walk(60)
+    assert {link.cores[name].missing for name in ("a", "b")} == {("c",)}
+    status = {"name": "a", "time_s": 0.0, "visits": 9, "bytes": 0, "stopped": "enough", "missing": ["c"]}
+    assert "the model does not have the data of c" in glance.sentences(status)

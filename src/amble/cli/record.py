@@ -64,8 +64,8 @@ def collect(
     record.save(gathered, out / record.FILE)
     missing = [name for name in gathered.agents if name and name not in gathered.visits]
     others = ", ".join(f"{count} {kind}" for kind, count in sorted(gathered.counts().items()))
-    known = sum(map(bool, gathered.agents))
-    words = f"{gathered.hops:,} visits by {len(gathered.visits)} of {known} agents ({others or 'no events'})"
+    known, active = sum(map(bool, gathered.agents)), sum(map(bool, gathered.visits.values()))
+    words = f"{gathered.hops:,} visits by {active} of {known} agents ({others or 'no events'})"
     screen = console()
     screen.print(f"written to {out / record.FILE}: {words}", highlight=False, soft_wrap=True)
     visit_ms, hop_ms = 1e3 * measured.compute_s(gathered).mean(), 1e3 * measured.hops_of(gathered).mean_s

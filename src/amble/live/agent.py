@@ -51,6 +51,7 @@ def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again
     engine_log.listen()  # so that whoever is refused at the handshake is in our log, too
     ending = End(leash)
     node = ending.node = Node(config, folder, objective, ending.asked)
+    had_ended = node.core.ending is not None
     reason = _run(node, _place(config, folder, node.shape.bytes_max), folder, again)
     if node.anew and not (reason or ending.asked.is_set()):
         engine_log.end()
@@ -66,7 +67,9 @@ def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again
             why, todo = "the run has diverged", DIVERGED
         log.error("%s has no model, and wrote none, for %s: %s", config.name, why, todo)
         return Ended.WITHOUT_A_MODEL
-    if reason and not node.made:
+    if node.core.missing:
+        log.warning("the model does NOT have the data of %s", ", ".join(node.core.missing))
+    if reason and not node.made and not had_ended:
         log.warning("the others went on and ended without this agent: take the model of one of them, for this one's is "
                     "as old as its last visit")  # fmt: skip
     return Ended.WELL

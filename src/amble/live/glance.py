@@ -71,6 +71,8 @@ def sentences(status: Status, now_s: float | None = None) -> list[str]:
     else:
         words = [f"{'leaves' if status.get('leaving') else 'runs'} (said {told})"]
     words.append(f"{status['visits']:,} visits, {size(status['bytes'])} heard")
+    if status.get("missing") and status["visits"]:
+        words.append(f"the model does not have the data of {', '.join(status['missing'])}")
     if status["stopped"] or status.get("left"):
         return words
     words += [f"up: {', '.join(status['up']) or 'nobody'}"]

@@ -336,7 +336,7 @@ class Node:
             "doubts": {name: doubt.why for name, doubt in sorted(core.doubts.of.items())},
             "tokens": tokens, "stopped": core.stopped, "cause": core.ending.cause if core.ending else "",
             "ended": ended, "leaving": core.leaving, "left": core.left,
-            "doubled": self.doubled(),
+            "doubled": self.doubled(), "missing": core.missing,
             "model": w is not None,
         }  # fmt: skip
         files = {self.folder / "status.json": json.dumps(status).encode()}

@@ -204,6 +204,15 @@ class Core(Standpoint):
         """How this agent has left, once it has."""
         return str(self.rows.get("left", ""))
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Whose data the model does not have, as far as is known here: they were never met, or are counted out."""
+        newest = max((custody.message for _, custody in self._custody()), key=lambda message: message.hop, default=None)
+        if newest is None:
+            return ()
+        counted = self.visits.counted(newest.payload)
+        return tuple(name for name, place in self.settings.places.items() if not counted[place])
+
     def _token(self, now: float, question_number: int, message: Token) -> None:
         m = message.token
         sight = self.rows.get(f"sight/{m}")

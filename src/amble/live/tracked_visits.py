@@ -105,6 +105,9 @@ class TrackedVisits(Visits):
         token = parcel.token._replace(total=np.zeros(self.dimension), counted=zero)
         return parcel._replace(token=token, since=zero, calm=zero, buried=np.maximum(parcel.buried, buried))
 
+    def counted(self, parcel: Parcel) -> Array:
+        return (parcel.met > 0) & (parcel.buried == 0)
+
     def estimate(self, parcel: Parcel) -> Array:
         total, weight = parcel.token.account
         return np.asarray(total / np.where(weight == 0, 1.0, weight))  # nobody is in it once the last one has left

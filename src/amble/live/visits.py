@@ -98,6 +98,10 @@ class Visits:
         """Whether nobody could count this parcel on."""
         return False
 
+    def counted(self, parcel: Parcel) -> Array:
+        """By places: whose data the model has, or who has left."""
+        return np.arange(len(parcel.met)) < self.agents
+
     def still(self, holder: Holder, z: Array) -> bool:
         """Whether the model has moved by no more than the tolerance since this agent last saw it."""
         return bool(holder.visits > 0 and norm(z - holder.z) <= self.tolerance * norm(z))
@@ -120,6 +124,10 @@ class GiftVisits(Visits):
 
     def share(self) -> NoShare:
         return NoShare()
+
+    def counted(self, parcel: Parcel) -> Array:
+        account = parcel.token.account  # who is awaited was in the model that a recount begins with
+        return account.inside | (account.awaited > 0) | account.left
 
     def spent(self, parcel: Parcel) -> bool:
         return bool(parcel.token.account.generation[0] >= accounts.GENERATIONS_MAX)
