@@ -86,10 +86,12 @@ def main():
         say(error=str(error))
         return
     say(open=place.name)
+    asking = []
     for line in sys.stdin:
         command = json.loads(line)
         if "to" in command:
-            threading.Thread(target=ask, args=(transport, command), daemon=True).start()
+            asking.append(threading.Thread(target=ask, args=(transport, command), daemon=True))
+            asking[-1].start()
         elif "rss" in command:
             pages = int(Path("/proc/self/statm").read_text().split()[1])
             say(rss_mb=pages * os.sysconf("SC_PAGE_SIZE") / 1e6, threads=len(os.listdir("/proc/self/task")))
@@ -103,6 +105,8 @@ def main():
     transport.close()
     say(closed=place.name, threads=[t.name for t in threading.enumerate() if not t.daemon or "amble" in t.name])
     heard.put(None)
+    for thread in asking:
+        thread.join(10)  # it has yet to say that there is no answer
 
 
 if __name__ == "__main__":
