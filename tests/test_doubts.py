@@ -71,9 +71,9 @@ def test_a_grey_agent_that_lasts_costs_many_agents_next_to_nothing(grey):
     scene = Scene(agents=20)
     well = scene.visits(10.0) / 10
     scene.world.turn_grey("a1", grey)
-    scene.visits(240.0)
+    scene.visits(120.0)
     issued = scene.world.checker.counted["reissue"]
-    assert scene.visits(120.0) / 120 > 0.7 * well
+    assert scene.visits(60.0) / 60 > 0.7 * well
     assert scene.world.checker.counted["reissue"] - issued < 40
     scene.world.recover("a1")
     assert scene.wrong() == ""
@@ -85,9 +85,9 @@ def test_a_healthy_agent_that_is_slow_is_counted_in(slow_s, complete):
     """doubts.py: "Answers that take long show that a neighbour's visits do, and then it gets more time." """
     scene = Scene(agents=6, complete=complete)
     scene.world.nodes["a2"].slow_s = slow_s
-    scene.visits(600.0)
-    issued = scene.world.checker.counted["reissue"]
     scene.visits(300.0)
+    issued = scene.world.checker.counted["reissue"]
+    scene.visits(150.0)
     assert scene.world.checker.counted["reissue"] - issued <= 2
     place = scene.world.settings.places["a2"]
     newest = max(
