@@ -38,7 +38,7 @@ import amble
 from amble.live.cluster import Cluster, configure, rows_of
 
 RIGHT = 1e-6
-NAMESPACES = ("amble-west", "amble-east")
+NAMESPACES = tuple(f"amble-{side}-{os.getpid()}" for side in ("west", "east"))  # others may run this, too
 ADDRESSES = ("10.91.7.1", "10.91.7.2")
 THIRD, NOWHERE = "10.91.7.3", "02:00:00:00:00:99"  # an address more on the second host, and a card that nobody has
 
