@@ -16,8 +16,9 @@ pytestmark = pytest.mark.long
 def namespaces_allowed():
     if os.name != "posix" or os.geteuid() != 0 or not shutil.which("ip"):
         return False
-    made = subprocess.run(["ip", "netns", "add", f"amble-try-{os.getpid()}"], capture_output=True, check=False).returncode == 0
-    subprocess.run(["ip", "netns", "del", f"amble-try-{os.getpid()}"], capture_output=True, check=False)
+    name = f"amble-try-{os.getpid()}"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, check=False).returncode == 0
+    subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
     return made
 
 
