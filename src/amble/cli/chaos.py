@@ -11,9 +11,9 @@ from amble.cli.app import app, console
 CHAOS_HELP = """Try the live protocol in a world that fails: simulated networks, disks and clocks, one seed for all.
 
 In each seed a few agents train while messages are lost, doubled and late, links cut in one direction or both, agents
-killed, frozen, copied and restarted, disks hang, and clocks leap; then all heals. After every step it is checked that no token is lost or doubled, that
-accounts are exact, and in the end that the model is that of the agents who live. Seeds that are done are kept, and the
-same command goes on from there.
+killed, frozen, copied and restarted, disks hang, and clocks leap; then all heals. After every step it is checked that
+no token is lost or doubled, that accounts are exact, and in the end that the model is that of the agents who live.
+Seeds that are done are kept, and the same command goes on from there.
 
 **Examples**
 
