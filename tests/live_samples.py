@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 HOST = "127.0.0.1"
+WITHIN_S = 60.0  # for what an agent is to say: it takes a moment, and longer on a machine that is busy
 # Below the ports that the kernel hands out to those who dial; a range for each process that runs tests.
 PORTS = itertools.cycle(range(20_000 + os.getpid() % 120 * 100, 20_100 + os.getpid() % 120 * 100))
 
@@ -105,7 +106,7 @@ class Agent:
         self.process.stdin.write(json.dumps(command) + "\n")
         self.process.stdin.flush()
 
-    def wait(self, since=0, within_s=20.0, **wanted):
+    def wait(self, since=0, within_s=WITHIN_S, **wanted):
         """The first event after the `since`-th that has all that is wanted."""
 
         def found():
@@ -116,12 +117,12 @@ class Agent:
             assert self.more.wait_for(found, within_s), f"{self.place['name']}: no {wanted}; before it waited: {last}"
             return found()
 
-    def ask(self, to, words="hello", since=None, within_s=20.0, **command):
+    def ask(self, to, words="hello", since=None, within_s=WITHIN_S, **command):
         since = len(self.said) if since is None else since
         self.tell(to=to, words=words, **command)
         return self.wait(since, within_s, asked=words)
 
-    def leave(self, within_s=20.0):
+    def leave(self, within_s=WITHIN_S):
         self.tell(leave=True)
         self.process.stdin.close()
         code = self.process.wait(within_s)

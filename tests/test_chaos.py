@@ -31,7 +31,7 @@ SEEDS_MAX = 200
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_no_invariant_is_broken(chunk):
-    """LIVE.md: "Invariants to check after every step under simulated faults"."""
+    """Faults in any order and number: no invariant of checkers.py is broken after any step."""
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         done = World(seed, FEW).run()
         assert done.total() >= FEW.faults
@@ -46,9 +46,8 @@ def test_all_kinds_of_accounts_are_tried():
 
 
 def test_every_kind_of_fault_happens():
-    """LIVE.md: "Faults: loss, duplication, reordering, delay, cut and healed partitions, crash with restart, death for
-    good, pause, clock jumps, slow agents"; and links lost for good, false reports, late starts, newcomers, departures,
-    agents that are up and do not work, links that are dead one way, and copied agents."""
+    """Messages lost, doubled and late; crashes, deaths, freezes, cuts and leaps of a clock; and all other kinds that
+    the simulator has: a kind that never happens is not tested."""
     done = sum((World(seed, FEW).run() for seed in range(24)), start=World(0).trouble.done)
     copied = [World(seed, replace(FEW, clone=0.3, amnesia=0.3)) for seed in range(20)]
     done += next(world for world in copied if world.trouble.faults.clone and world.trouble.faults.amnesia).run()
@@ -263,21 +262,19 @@ BUGS = {
 
 
 def caught(bug, faults=FEW):
-    """The first seed that finds it, and the sentence."""
+    """What the first seed that finds it says; None where none does."""
     for seed in range(SEEDS_MAX):
         try:
             World(seed, faults, trained="gifts", **bug).run()
         except Broken as broken:
-            return seed, str(broken)
+            return str(broken)
     return None
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_caught_within_200_seeds(bug):
-    """The issue: "A planted bug of each kind is caught within 200 seeds"."""
-    found = caught(BUGS[bug])
-    assert found is not None
-    assert found[0] < SEEDS_MAX
+    """A simulator that finds nothing may be blind: this one finds each kind of bug when it is there."""
+    assert caught(BUGS[bug]) is not None
 
 
 # --- one seed reproduces all ----------------------------------------------------------------------------------------
@@ -291,7 +288,7 @@ World(int(sys.argv[1]), FEW, story=lambda line: sys.stdout.write(line + "\\n")).
 
 @pytest.mark.parametrize("seed", [3, 11])
 def test_a_seed_tells_the_same_story_in_every_process(seed):
-    """LIVE.md: "One seed reproduces all." Another hash seed, for nothing may depend on the order of a set."""
+    """A failure is found again by its seed. Another hash seed, for nothing may depend on the order of a set."""
     stories = [
         subprocess.run(
             [sys.executable, "-c", TELL, str(seed)], capture_output=True, text=True, check=True, timeout=120,

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 
 @pytest.mark.parametrize("seed", range(2))
 def test_an_agent_that_hears_harmful_messages_is_unharmed(tmp_path, seed):
-    """ "All refused with a logged reason, agent unharmed, memory bounded." """
+    """Every one is refused with a reason in the log, the agent works on, and its memory is bounded."""
     (tmp_path / "warm").mkdir()
     Fuzz(seed + 10, tmp_path / "warm").run(500)
     before = memory()

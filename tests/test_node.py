@@ -199,7 +199,7 @@ def test_time_adds_up_over_restarts(agent):
 
 
 def test_one_that_is_alone_has_no_time(agent):
-    """ "seconds count from when an agent first met a token of another's, so one that is alone waits." """
+    """Seconds count from when an agent first met a token of another agent, so one that is alone waits."""
     assert agent.node.joined_s == np.inf
     agent.node = again(agent)
     assert agent.node.joined_s == np.inf

@@ -239,8 +239,8 @@ def test_published_tokens_sum_to_the_mean_of_local_models(engine, method):
 
 
 def test_published_rule_ends_where_a_hidden_ridge_puts_it():
-    """METHODS: under eq. (12b) "the tokens' mean tends to mean(x)/M. The fixed point satisfies
-    grad f_i(x_i) + tau (M x_i - mean x) = 0, a hidden ridge of tau (M-1) per agent"; N=20, p=12, M=5, tau=0.1."""
+    """Under eq. (12b) the tokens' mean tends to mean(x)/M, and the fixed point satisfies
+    grad f_i(x_i) + tau (M x_i - mean x) = 0: a hidden ridge of tau (M-1) per agent. N=20, p=12, M=5, tau=0.1."""
     problem = some_problem(agents=20, features=12)
     M, tau = 5, 0.1
     run = simulate(amble.APIBCD(tau=tau, tokens=M), problem, hops=20_000, engine="compiled")

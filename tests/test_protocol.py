@@ -1,6 +1,6 @@
 """The protocol, two and three agents at a time, joined by a link that the test holds in its hands.
 
-Sentences in quotation marks are LIVE.md's or those of the theory of operation at the top of live/protocol.py.
+Sentences in quotation marks are those of live/protocol.py, most of its theory of operation (see test_quotes.py).
 """
 
 import numpy as np
@@ -24,8 +24,8 @@ def test_a_token_walks_its_way():
 
 
 def test_a_token_is_in_the_journal_before_it_is_acknowledged():
-    """ "An agent acknowledges only after one journal transaction holds the new agent state, the slot, the highest
-    (epoch, hop) seen, and the outgoing token with its destination." """
+    """It is acknowledged only after one transaction has the agent's new state, its share, the newest (epoch, hop) seen
+    and the outgoing token with its destination."""
     link = Link()
     _, ask = link.take()
     effects = link.cores["b"].heard(0.0, 1, ask.question)
@@ -39,7 +39,7 @@ def test_a_token_is_in_the_journal_before_it_is_acknowledged():
 
 
 def test_a_duplicate_is_acknowledged_and_not_visited_again():
-    """ "What was seen is acknowledged again and not processed again." """
+    """ "what was seen before (same epoch, same hop or an earlier one) is acknowledged again and not visited again" """
     link = Link()
     asked = link.take()
     assert [link.hear(asked) for _ in range(3)] == [Accepted()] * 3
@@ -67,7 +67,7 @@ def test_a_lost_acknowledgement_is_asked_again():
 
 
 def test_who_is_asked_again_is_asked_less_and_less_often():
-    """ "Resend with back-off." """
+    """Each wait for an answer is longer than the one before, up to a bound."""
     link, times = Link(), []
     for _ in range(400):
         while asked := link.take():
@@ -80,8 +80,8 @@ def test_who_is_asked_again_is_asked_less_and_less_often():
 
 
 def test_the_destination_is_fixed_after_the_first_attempt():
-    """ "After the first attempt to send, the destination changes only together with epoch + 1 (else: A sends to B, the
-    acknowledgement is lost, A restarts and sends to C, and one epoch has two tokens)." """
+    """ "After the first attempt to send, the destination of a token changes only together with its epoch". Else A sends
+    to B, the acknowledgement is lost, A restarts and sends to C, and one epoch has two tokens."""
     link = Link()
     asked = link.take()
     link.answer(asked, None)
@@ -95,7 +95,7 @@ def test_the_destination_is_fixed_after_the_first_attempt():
 
 
 def test_a_destination_that_could_not_be_tried_is_still_open():
-    """ "The walk chooses among live neighbours." """
+    """A token that nobody was sent goes to whichever neighbour comes up first."""
     link = Link()
     link.walk(1)
     link.asks.clear()
@@ -160,8 +160,8 @@ def test_a_giver_that_has_not_is_told_when_the_token_is_back_from_another():
 
 
 def test_only_the_sender_issues_again_and_only_after_its_patience():
-    """ "If the receiver is down for patience_s before that, this sender, and it alone, re-issues the token with
-    epoch + 1, journaled before it is sent." """
+    """ "If the agent that a token was handed to is down for `patience_s` and has not handed it on, the one that sent
+    it, and it alone, issues its copy again in the next epoch." """
     link = Link()
     link.deliver(Token)  # b has it
     link.asks.clear()
@@ -179,7 +179,7 @@ def test_only_the_sender_issues_again_and_only_after_its_patience():
 
 
 def test_what_cannot_be_counted_anew_waits_for_the_dead():
-    """ "Raw visits cannot be re-issued exactly: their live runs wait for the dead agent, and say so." """
+    """ "Methods that cannot be counted anew wait for the dead instead" """
     import amble
 
     link = Link(exact=True)
@@ -193,8 +193,7 @@ def test_what_cannot_be_counted_anew_waits_for_the_dead():
 
 
 def test_an_older_epoch_is_absorbed():
-    """ "Larger (number, author) wins; an older epoch that meets an agent which has seen a newer one is absorbed
-    there." """
+    """ "an older token that meets an agent which has seen a newer one is absorbed there" """
     link = Link()
     link.deliver(Token)
     old = link.take()  # b to c, and b is cut off from a
@@ -218,8 +217,7 @@ def test_of_two_issues_with_one_number_the_author_decides():
 
 
 def test_a_token_unseen_for_long_is_sought_and_then_issued_again():
-    """ "If a token has not been seen for very long, an agent first asks its neighbours for their newest (epoch, hop)
-    of it, then re-issues." """
+    """ "an agent asks its neighbours and, if none knows better, issues its last copy again" """
     link = Link(stall_s=1e6)
     link.walk(4)
     link.asks.clear()
@@ -232,9 +230,12 @@ def test_a_token_unseen_for_long_is_sought_and_then_issued_again():
     while not link.asks:
         link.wait(1.0, "c")
     assert {ask.to for _, ask in link.asks if isinstance(ask.question, Seek)} == {"a", "b"}
-    for asked in list(link.asks):
-        link.answer(asked, link.hear(asked) if asked[1].to == "a" else None)
+    while asked := link.take(Seek):
+        link.answer(asked, None)
     assert not link.said("reissue")
+    link.wait(PATIENCE_S, "c")
+    ((who, reissue),) = link.said("reissue")
+    assert (who, reissue.epoch, reissue.hop) == ("c", Epoch(1, 2), 3)
 
 
 def test_news_of_a_token_keeps_the_back_stop_back():
@@ -265,7 +266,7 @@ def test_seek_tells_the_newest_that_is_known():
 
 
 def test_the_end_is_flooded_once_and_known_by_all():
-    """ "The decision floods over the links"; "everybody passes that on once"."""
+    """ "its holder tells everybody, and everybody passes that on once" """
     link = Link(hops_max=3)
     link.walk(2)
     assert link.disks["c"]["stopped"] == Ending("hops", "token 0 has made its 3 hops")
@@ -278,7 +279,7 @@ def test_the_end_is_flooded_once_and_known_by_all():
 
 
 def test_who_comes_back_after_the_end_is_told():
-    """ "Every wait has a bound." """
+    """One that was down when the run ended does not wait for ever: a neighbour tells it."""
     link = Link(hops_max=3)
     link.down("c", "a")
     link.walk(2)
@@ -294,7 +295,7 @@ def test_who_comes_back_after_the_end_is_told():
 
 
 def test_a_token_that_meets_the_end_brings_it_home():
-    """ "Refused: the run has ended" stops who asked."""
+    """Who offers a token to an agent that knows of the end hears of it, and ends too."""
     link = Link()
     link.do("b", link.cores["b"].halt(0.0, "seconds", "60 s are over"))
     link.asks = [asked for asked in link.asks if isinstance(asked[1].question, Token)]
@@ -303,7 +304,7 @@ def test_a_token_that_meets_the_end_brings_it_home():
 
 
 def test_it_stops_when_the_model_stands_still():
-    """ "The token counts consecutive visits with |z - z_last| <= tol |z|; stop at two times members." """
+    """ "The token counts visits at which the model stood still; after twice its members" it stops: six for three."""
     link = Link(tolerance=1e-12)
     link.walk(200)
     while link.deliver(Stop):
@@ -332,7 +333,7 @@ def test_an_agent_goes_on_from_its_rows(when):
 
 
 def test_a_dead_neighbour_is_counted_out_by_who_holds_the_token():
-    """ "A holder also begins one when a neighbour has been down for `patience_s` and is not yet buried." """
+    """ "A holder also begins one when a neighbour has been down for `patience_s`" and the token misses it for laps."""
     link = Link()
     link.walk(4)  # b has it, and sends it to c
     for name in ("a", "b"):

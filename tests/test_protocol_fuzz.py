@@ -53,7 +53,7 @@ inputs = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(st.lists(inputs, max_size=40))
 def test_any_message_in_any_order_does_no_harm(happens):
-    """ "All refused with a logged reason, agent unharmed, memory bounded." """
+    """Every one is refused with a reason, the agent works on, and its memory is bounded."""
     plan = Settings(NAMES, TOKENS, 1, (WAY,) * TOKENS, PATIENCE_S, silence_s=15.0)
     core = Core("a", ("b", "c"), plan, GiftVisits(Mean(TOKENS), 1, 3), 1.0)
     disk, now, asked = {}, 0.0, 0

@@ -11,7 +11,7 @@ from linked_cores import NAMES, PATIENCE_S, SILENCE_S, Link
 
 
 def test_a_token_whose_first_agent_died_with_it_is_issued_from_the_beginning():
-    """ "... or the token as it began where it never had one." """
+    """ "... or the token as it began, where neither it nor a neighbour that answers ever had one." """
     link = Link()
     assert link.take() is not None  # it never arrives
     del link.cores["a"]

@@ -92,7 +92,7 @@ def test_after_a_recount_a_visit_is_that_of_a_run_of_the_survivors(method):
 
 @every_method
 def test_two_dead_of_six_are_gone_and_one_comes_back(method):
-    """LIVE.md: "no jump", and "what the dead had given is out of it"; one that comes back is taken in whole."""
+    """The model does not jump, and what the dead had given is out of it; one that comes back is taken in whole."""
     fs = objectives("least squares", 6)
     live = Live(method, fs)
     laps(live, 20, range(6))
@@ -130,7 +130,7 @@ def test_one_dies_after_the_other(method):
 @every_method
 @pytest.mark.parametrize("lost", [False, True])
 def test_one_that_leaves_takes_out_what_it_gave(method, lost):
-    """LIVE.md: "One that leaves takes its gifts out as tokens pass"; also while a token is counted anew."""
+    """What it gave goes out with its last visit of each token; also while a token is being recounted."""
     fs = objectives("least squares", 6)
     live = Live(method, fs)
     laps(live, 2, range(6))
@@ -182,7 +182,7 @@ def test_a_token_that_is_lost_again_during_its_recount_begins_another(method):
 
 
 def test_a_recount_ends_though_somebody_is_never_met():
-    """LIVE.md: "when new.members reaches old.members, or after a stated bound on the lap, `old` is dropped." """
+    """A recount ends when everybody who is left is in it, or after LAPS_MAX laps."""
     live = Live(METHODS["API-BCD"](2), objectives("least squares", 6))
     laps(live, 2, range(6))
     lose_all(live)  # nobody is known to be dead, and yet 4 and 5 do not come

@@ -114,7 +114,7 @@ def optimum(fs):
 
 @pytest.mark.parametrize("M", [1, 3])
 def test_after_deaths_the_model_is_the_survivors_optimum(M):
-    """LIVE.md: "two dead agents of twenty gone from the answer, which was the survivors' optimum"; here two of six, and
+    """What two dead agents of six gave is gone from the answer, which is the survivors' optimum; and
     "no jump" at the re-issue."""
     fs = objectives("least squares", 6)
     live = Live(amble.Relay(tokens=M, form="full"), fs)
@@ -140,8 +140,7 @@ def test_after_deaths_the_model_is_the_survivors_optimum(M):
 
 @pytest.mark.parametrize("M", [1, 3])
 def test_one_that_comes_back_is_taken_in_again(M):
-    """visits.py: "An agent whose share is of an older epoch puts it in whole whenever it is met, during the recount or
-    after it." """
+    """visits.py: "An agent that comes back gives its whole gift whenever it is met, during the recount or after it" """
     fs = objectives("least squares", 6)
     live = Live(amble.Relay(tokens=M, form="full"), fs)
     everybody = [(m, i) for m in range(M) for i in range(6)]
@@ -161,7 +160,7 @@ def test_one_that_comes_back_is_taken_in_again(M):
 
 
 def test_a_second_recount_waits_for_all_who_are_left():
-    """visits.py: "once everybody who is left has done so the new one takes the old one's place"; who was buried before
+    """visits.py: "once everybody who is left has done so the new account is read"; who was buried before
     is not taken off their number twice."""
     fs = objectives("least squares", 6)
     live = Live(amble.Relay(form="full"), fs)
@@ -177,7 +176,7 @@ def test_a_second_recount_waits_for_all_who_are_left():
 
 
 def test_a_recount_ends_though_somebody_is_never_met():
-    """LIVE.md: "when new.members reaches old.members, or after a stated bound on the lap, `old` is dropped." """
+    """A recount ends when everybody who is awaited is in it, or after LAPS_MAX laps."""
     fs = objectives("least squares", 6)
     live = Live(amble.Relay(form="full"), fs)
     for _, i in 2 * [(0, i) for i in range(6)]:
@@ -190,7 +189,7 @@ def test_a_recount_ends_though_somebody_is_never_met():
 
 
 def test_an_older_issue_leaves_no_trace():
-    """ "Its own ledger is the token's to keep, whatever another issue of it left on the agent's board." """
+    """ "its own ledger is the token's alone" """
     fs = objectives("least squares", 4)
     live = Live(amble.Relay(form="full"), fs)
     for i in 2 * list(range(4)):
@@ -219,7 +218,7 @@ def settled(method, fs):
 @pytest.mark.parametrize("M", [1, 3])
 @pytest.mark.parametrize("name", ["I-BCD", "WADMM", "Relay scalar"])
 def test_other_methods_settle_where_the_survivors_do(name, M):
-    """LIVE.md: "after the lap the recounted ledger, exact again and without the dead, takes its place." """
+    """After the recount the account has the survivors' gifts only, and ends where a run of the survivors does."""
     method, fs = GIFTS[name](M), objectives("least squares", 5)
     live = Live(method, fs)
 
