@@ -15,13 +15,14 @@ import pytest
 import amble
 from amble.cli import main
 from amble.report import results
+from amble.report.claims import Cell, Claim, Row, Verdict
 from amble.report.curves import section_curves
 from amble.report.drawings import LINKS_MAX, holdings_drawing, network_drawing
 from amble.report.export import COLUMNS, find_runs, write_curves, write_report
 from amble.report.looks import looks
 from amble.report.page import write_page
 from amble.report.paper_figure import section_figure
-from amble.report.sections import Claim, Line, Section, band, columns, group, lines, reach, slugs
+from amble.report.sections import Line, Section, band, columns, group, lines, reach, slugs
 
 METHODS = [amble.IBCD(), amble.APIBCD(tokens=3), amble.WPG(alpha=0.2)]
 SEEDS = (0, 1, 2)
@@ -199,7 +200,12 @@ def expected_cells(line):
 
 
 def test_the_page_holds_every_method_with_its_numbers_and_the_claims(runs, digits, tmp_path):
-    claims = (Claim("It is fast.", "held", "It took 2 s."), Claim("It is cheap.", "did not hold", "It took 9 units."))
+    rows = (Row("Mine", (Cell(9.0), Cell(np.inf, 20.0)), claimed=True), Row("Yours", (Cell(3.0), Cell(np.nan))))
+    held = Claim("It is fast.", Verdict.HELD)
+    lost = Claim(
+        "It is cheap.", Verdict.FAILED, "comm_units", ("50 %", "90 %"), rows, (Verdict.FAILED, Verdict.UNDECIDED)
+    )
+    claims = (held, lost)
     one, two = group([*runs, *digits])
     sections = [replace(one, claims=claims, about="Figure 3."), replace(two, claims=claims[1:])]
     path = write_page(
@@ -219,8 +225,14 @@ def test_the_page_holds_every_method_with_its_numbers_and_the_claims(runs, digit
         assert expected_cells(line) in [row[1:] for row in matching]
     assert ["It is fast.", "held", "–"] in rows
     assert ["It is cheap.", "did not hold", "did not hold"] in rows
+    table = rows.index(["", "50 %", "90 %"])
+    assert rows[table + 1 : table + 4] == [
+        ["Mine", "9", "not within 20"],
+        ["Yours", "3", "–"],
+        ["verdict", "did not hold", "undecided"],
+    ]
     text = own_text(path)
-    for words in ("Title here", "<p>One.</p><p>Two.</p>".replace("><", ">\n<"), "Figure 3.", "It took 9 units.",
+    for words in ("Title here", "<p>One.</p><p>Two.</p>".replace("><", ">\n<"), "Figure 3.",
                   "The sky is blue.", "an abacus", "0, 1, 2"):  # fmt: skip
         assert words in text
     assert "numpy" not in text  # the machine given, not this one
@@ -251,7 +263,9 @@ def test_a_method_has_one_colour_in_every_section(runs):
 def test_the_page_asks_nothing_of_a_network_and_escapes_what_runs_say(runs, tmp_path):
     bad = '<script>alert("x")</script>'
     hostile = replace(runs[0], problem=runs[0].problem | {"name": bad}, network=replace(runs[0].network, name="<b>&"))
-    section = Section(bad, (hostile,), about=bad, claims=(Claim(bad, bad, bad),))
+    section = Section(
+        bad, (hostile,), about=bad, claims=(Claim(bad, Verdict.HELD, columns=(bad,), rows=(Row(bad, (Cell(1.0),)),)),)
+    )
     path = write_page(tmp_path / "page.html", [section], title=bad, intro=bad, assumptions=[bad], machine={bad: bad})
     read(path)
     text = own_text(path)

@@ -16,6 +16,8 @@ import pytest
 
 import amble
 from amble import paper_runs, reproduction
+from amble.report.claims import Verdict
+from amble.report.results import cell_text
 from amble.report.verdicts import Side, cost_to_close, judge, paper_claims
 
 FOLDER = Path(os.environ.get("AMBLE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -23,29 +25,29 @@ PAPER = sorted((Path(__file__).parents[2] / "shared" / "paper").glob("*.txt"))
 needs_cpusmall = pytest.mark.skipif(not (FOLDER / "cpusmall.bz2").is_file(), reason=f"no cpusmall.bz2 in {FOLDER}")
 
 
-def made(metric, best, time_s=None, seed=0, local=None):
+def made(metric, best, time_s=None, seed=0, local=None, stopped="hops"):
     """A run as far as verdicts read it: one hop a record, a unit and a millisecond each."""
     hops = np.arange(len(metric))
     history = {"metric": np.array(metric), "comm_units": hops, "time_s": hops * 1e-3 if time_s is None else time_s}
     history["metric_local"] = np.array(metric if local is None else local)
     task = "classification" if best > metric[0] else "regression"
-    return SimpleNamespace(history=history, problem={"optimum_metric": best, "task": task}, seed=seed)
+    return SimpleNamespace(history=history, problem={"optimum_metric": best, "task": task}, seed=seed, stopped=stopped)
 
 
 def test_cost_to_close_a_share_of_the_gap_for_good():
     falls = made([1.0, 0.6, 0.4, 0.8, 0.54, 0.5, 0.5], best=0.5)  # 0.4 is beyond the optimum, but it does not last
-    assert cost_to_close(Side("a", [falls]), "comm_units", 0.5) == 4
-    assert cost_to_close(Side("a", [falls]), "comm_units", 0.9) == 4
-    assert cost_to_close(Side("a", [falls]), "comm_units", 0.99) == 5
+    assert cost_to_close(Side("a", [falls]), "comm_units", 0.5).value == 4
+    assert cost_to_close(Side("a", [falls]), "comm_units", 0.9).value == 4
+    assert cost_to_close(Side("a", [falls]), "comm_units", 0.99).value == 5
     rises = made([0.2, 0.6, 0.9], best=0.8)
-    assert cost_to_close(Side("a", [rises]), "time_s", 0.5) == pytest.approx(1e-3)
-    assert cost_to_close(Side("a", [made([1.0, 0.9, np.nan], best=0.5)]), "comm_units", 0.5) == np.inf
+    assert cost_to_close(Side("a", [rises]), "time_s", 0.5).value == pytest.approx(1e-3)
+    assert cost_to_close(Side("a", [made([1.0, 0.9, np.nan], best=0.5)]), "comm_units", 0.5).value == np.inf
 
 
 def test_the_median_seed_counts_and_one_that_never_arrives_is_infinite():
     quick, slow, never = (made(values, 0.0) for values in ([1, 0, 0], [1, 1, 0], [1, 1, 1]))
-    assert cost_to_close(Side("a", [quick, slow, never]), "comm_units", 0.9) == 2
-    assert cost_to_close(Side("a", [quick, never, never]), "comm_units", 0.9) == np.inf
+    assert cost_to_close(Side("a", [quick, slow, never]), "comm_units", 0.9).value == 2
+    assert cost_to_close(Side("a", [quick, never, never]), "comm_units", 0.9).value == np.inf
 
 
 @pytest.mark.parametrize(
@@ -56,12 +58,38 @@ def test_the_median_seed_counts_and_one_that_never_arrives_is_infinite():
         ([1, 0.3, 0.3, 0.3], [1, 1, 1, 0], "held in part"),  # first half-way, never all the way
         ([1, 1, 1, 1], [1, 1, 1, 1], "undecided"),
         ([1, 1, 1, 1], [1, 1, 1, 0], "did not hold"),
+        ([1, 0.6, 0.4], [1, 1, 1, 0], "held in part"),  # ahead, and it ended before it could be judged at 90 %
+        ([1, 0.9], [1, 1, 1, 0], "undecided"),  # it ended before it could be judged at all
+        ([1, 1, 1, 0], [1, 0.9], "undecided"),  # its rival did
     ],
 )
 def test_a_verdict_follows_from_the_curves(own, other, verdict):
     claim = judge("A is faster.", "time_s", [(Side("A", [made(own, 0.0)]), [Side("B", [made(other, 0.0)])])])
-    assert claim.verdict == verdict
-    assert ("never" in claim.because) == (own[-1] != 0 or other[-1] != 0)
+    assert claim.verdict == Verdict(verdict)
+    assert [row.name for row in claim.rows] == ["A", "B"]
+    assert [row.claimed for row in claim.rows] == [True, False]
+    assert len(claim.verdicts) == len(claim.columns) == len(claim.rows[0].cells) == 3
+
+
+def test_what_was_not_reached_says_within_what():
+    short, long = made([1, 0.4, 0.4], 0.0), made([1, 1, 1, 0, 0], 0.0)
+    claim = judge("A is faster.", "time_s", [(Side("A", [short]), [Side("B", [long])])])
+    assert claim.verdicts == (Verdict.HELD, Verdict.UNDECIDED, Verdict.UNDECIDED)
+    assert [cell_text(cell, claim.measure) for cell in claim.rows[0].cells] == [
+        "1 ms",
+        "not within 2 ms",
+        "not within 2 ms",
+    ]
+
+
+def test_a_run_that_met_the_budget_counts_up_to_it_and_what_comes_later_does_not_count():
+    ended = made([1, 0.4, 0.4], 0.0, stopped="time_s")  # the next visit would have ended after 2.5 ms
+    later = made([1, 1, 1, 0.4, 0], 0.0)
+    assert cost_to_close(Side("A", [ended]), "time_s", 0.9, budget=2.5e-3) == (np.inf, 2.5e-3)
+    assert cost_to_close(Side("B", [later]), "time_s", 0.5, budget=2.5e-3) == (np.inf, 2.5e-3)
+    assert cost_to_close(Side("A", [made([1, 0.4, 0.9], 0.0)]), "time_s", 0.5, budget=1.5e-3).value == 1e-3
+    lost = made([1, np.nan], 0.0, stopped="diverged")
+    assert cost_to_close(Side("C", [lost]), "time_s", 0.5, budget=2.5e-3) == (np.inf, 2.5e-3)
 
 
 def test_as_much_is_not_less():
@@ -73,12 +101,16 @@ def test_a_run_that_begins_better_than_the_optimum_closes_nothing():
     worse = SimpleNamespace(
         history={"metric": np.array([0.9, 0.8]), "time_s": np.arange(2)},
         problem={"optimum_metric": 0.85, "task": "classification"},
+        stopped="hops",
     )
-    assert cost_to_close(Side("a", [worse]), "time_s", 0.5) == np.inf
+    assert cost_to_close(Side("a", [worse]), "time_s", 0.5).value == np.inf
 
 
 def test_comparable_means_at_most_twice():
     own, other = Side("A", [made([1, 1, 0, 0], 0.0)]), Side("B", [made([1, 0, 0, 0], 0.0)])
+    short = Side("C", [made([1, 1], 0.0)])
+    assert judge("", "comm_units", [(short, [other])]).verdict == "did not hold"
+    assert judge("", "comm_units", [(short, [other])], at_most=2.0).verdict == "undecided"  # it may be there by 2 units
     assert judge("", "comm_units", [(own, [other])]).verdict == "did not hold"
     assert judge("", "comm_units", [(own, [other])], at_most=2.0).verdict == "held"
 
@@ -98,8 +130,10 @@ def test_both_readings_of_the_published_rule_are_judged():
     claims = {claim.text: claim for claim in paper_claims(find)}
     first = claims["API-BCD is the most efficient in running time."]
     assert first.verdict == "held in part"
-    assert "API-BCD (tokens' mean) never" in first.because
-    assert "API-BCD (mean of x) 1 ms" in first.because
+    tokens, local = first.rows[:2]
+    assert (tokens.name, local.name) == ("API-BCD (tokens' mean)", "API-BCD (mean of x)")
+    assert {cell_text(cell, first.measure) for cell in tokens.cells} == {"not within 3 ms"}
+    assert {cell_text(cell, first.measure) for cell in local.cells} == {"1 ms"}
     assert not any("gossip" in text for text in claims)  # nothing is said of methods that were not run
 
 

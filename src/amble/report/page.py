@@ -13,8 +13,8 @@ from amble.report.drawings import holdings_drawing, network_drawing
 from amble.report.looks import looks
 from amble.report.made import made
 from amble.report.markup import Markup, join, tag
-from amble.report.results import pairs, results_table, summary_table, verdict_word
-from amble.report.sections import BYTES, UNITS, Claim, Section, columns, lines, slugs
+from amble.report.results import claim_block, pairs, results_table, summary_table
+from amble.report.sections import BYTES, UNITS, Section, columns, lines, slugs
 from amble.run import write_whole
 
 HOW_MADE = (
@@ -68,7 +68,7 @@ def _section(name: str, section: Section) -> Markup:
     shown = [tag("h2", section.title), tag("p", _what_is_shown(section))]
     if section.about:
         shown.append(tag("p", section.about))
-    shown += [_figure(name, section), *(_claim(claim) for claim in section.claims), results_table(section)]
+    shown += [_figure(name, section), *(claim_block(claim) for claim in section.claims), results_table(section)]
     first = section.runs[0]
     details = [tag("summary", "Settings, data and network" if section.pictures else "Settings"), made(section)]
     if section.pictures:
@@ -92,10 +92,6 @@ def _what_is_shown(section: Section) -> str:
             " Dotted: the mean of the agents' own models x, where it differs from the model (the mean of the tokens)."
         )
     return words
-
-
-def _claim(claim: Claim) -> Markup:
-    return tag("p", verdict_word(claim.verdict), ": ", tag("b", claim.text), " ", claim.because, class_="claim")
 
 
 def _figure(name: str, section: Section) -> Markup:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from amble.report.claims import Cell, Claim, Verdict
 from amble.report.markup import Markup, join, tag
 from amble.report.sections import BYTES, TIME, UNITS, Line, Section, best_metric, is_accuracy, lines, reach, slugs
 from amble.report.table import BYTES as BYTE_UNITS
@@ -13,7 +14,12 @@ from amble.report.table import in_units, known
 WITHIN = (0.01, 0.001)
 NONE = "–"
 LARGE = 1e4  # beyond it a metric is a lost run's
-VERDICTS = {"held": "held", "held in part": "part", "did not hold": "failed", "undecided": "undecided"}
+VERDICTS = {
+    Verdict.HELD: "held",
+    Verdict.IN_PART: "part",
+    Verdict.FAILED: "failed",
+    Verdict.UNDECIDED: "undecided",
+}  # the page's style classes
 
 
 def scrolling(table: Markup, words: str) -> Markup:
@@ -21,8 +27,8 @@ def scrolling(table: Markup, words: str) -> Markup:
     return tag("div", table, class_="scroll", role="region", aria_label=words, tabindex=0)
 
 
-def verdict_word(verdict: str) -> Markup:
-    return tag("strong", verdict, class_=f"verdict {VERDICTS.get(verdict, 'undecided')}")
+def verdict_word(verdict: Verdict) -> Markup:
+    return tag("strong", verdict.value, class_=f"verdict {VERDICTS[verdict]}")
 
 
 def summary_table(sections: Sequence[Section]) -> Markup:
@@ -43,11 +49,44 @@ def summary_table(sections: Sequence[Section]) -> Markup:
 
 
 def quantity(value: float, cost: str) -> str:
-    """A cost with its unit, in three digits."""
+    """A cost with its unit, in three digits; also a "share", in per cent, and a plain "number"."""
+    if cost == "share":
+        return f"{100 * value:.3g} %"
+    if cost == "number":
+        return f"{value:.3g}"
     if cost == UNITS or value == 0:
         return f"{value:,.0f}"
     units = SECOND_UNITS if cost == TIME else BYTE_UNITS
     return in_units(float(f"{value:.3g}"), units)  # rounded first: 999.9 kB is 1 MB
+
+
+def cell_text(cell: Cell, measure: str) -> str:
+    """A cell of a claim's table: "12 ms", "not within 0.28 s", or a dash where there is nothing to measure."""
+    if np.isnan(cell.value):
+        return NONE
+    if np.isfinite(cell.value):
+        return quantity(cell.value, measure)
+    return f"not within {quantity(cell.limit, measure)}" if np.isfinite(cell.limit) else "not reached"
+
+
+def claim_block(claim: Claim) -> Markup:
+    """The verdict, the claim, and the table that decides it: methods down, levels across."""
+    parts = [tag("p", verdict_word(claim.verdict), ": ", tag("b", claim.text))]
+    if claim.rows:
+        heads = [tag("th", words, scope="col") for words in ("", *claim.columns)]
+        rows = []
+        for row in claim.rows:
+            cells = [tag("td", cell_text(cell, claim.measure)) for cell in row.cells]
+            name = tag("b", row.name) if row.claimed else row.name
+            rows.append(tag("tr", tag("th", name, scope="row"), *cells))
+        if claim.verdicts:
+            words = [tag("td", verdict_word(verdict)) for verdict in claim.verdicts]
+            rows.append(tag("tr", tag("th", "verdict", scope="row"), *words))
+        table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
+        parts.append(scrolling(table, f"Numbers behind: {claim.text}"))
+    if claim.left_out:
+        parts.append(tag("p", f"{claim.left_out} others need more at every level.", class_="note"))
+    return tag("div", *parts, class_="claim")
 
 
 def reach_words(found: Sequence[float], cost: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble import methods, timing
+from amble.report.claims import Claim
 from amble.report.figures import readings_differ
 from amble.run import Run
 
@@ -16,15 +17,6 @@ POINTS = 160  # of a band's grid of costs
 DISTANCES_APART = 1e-3  # below it two distances are both near zero, and one line says it all
 TIME, UNITS, BYTES = "time_s", "comm_units", "bytes"
 COSTS = {TIME: "virtual time", UNITS: "communication (units)", BYTES: "communication (bytes)"}
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence that the runs were to show, and whether they do."""
-
-    text: str
-    verdict: str  # "held", "held in part", "did not hold" or "undecided"
-    because: str
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from amble.report.claims import Verdict
+
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
@@ -51,12 +53,12 @@ def comparison_table(comparison: Any) -> Table:
 
 def verdict_table(sections: Any) -> Table:
     """Claims down, figures across."""
-    colours = {"held": "green", "did not hold": "red", "held in part": "yellow"}
+    colours = {Verdict.HELD: "green", Verdict.FAILED: "red", Verdict.IN_PART: "yellow", Verdict.UNDECIDED: "dim"}
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title="Which claims held")
     table.add_column("claim", overflow="fold")
     for section in sections:
         table.add_column(section.title.replace(": ", "\n"))
     for text in dict.fromkeys(claim.text for section in sections for claim in section.claims):
-        found = [next((c.verdict for c in section.claims if c.text == text), "-") for section in sections]
-        table.add_row(text, *(f"[{colours.get(verdict, 'dim')}]{verdict}[/]" for verdict in found))
+        verdicts = [next((c.verdict for c in section.claims if c.text == text), None) for section in sections]
+        table.add_row(text, *("-" if each is None else f"[{colours[each]}]{each}[/]" for each in verdicts))
     return table

@@ -1,76 +1,101 @@
-"""The paper's claims, each put to the runs: what was claimed, whether it held, and the numbers that say so."""
+"""The paper's claims, each tested on the runs: at equal virtual time, or at equal communication."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from amble.report.results import quantity
-from amble.report.sections import TIME, UNITS, Claim
+from amble.report.claims import Cell, Claim, Row, Verdict, overall
+from amble.report.sections import TIME, UNITS
 from amble.run import Run
 
 LEVELS = (0.5, 0.9, 0.99)  # shares of the gap between where a run begins and the optimum's metric
 COMPARABLE = 2.0  # "comparable" communication: at most twice as much
-RIVALS_NAMED = 3
+RIVALS_SHOWN = 2  # of each level, the best
 WORDS = {TIME: "time", UNITS: "communication"}
 
 
 class Side(NamedTuple):
-    """One party of a claim: runs of a method, one a seed, and which of its models is read."""
+    """One party of a claim: runs of a method, one per seed, and which of its models is read."""
 
     name: str
     runs: Sequence[Run]
     suffix: str = ""
 
 
-def cost_to_close(side: Side, cost: str, share: float) -> float:
-    """What it took to close this share of the gap for good, median over the seeds; infinite where it never did."""
-    found = []
+def cost_to_close(side: Side, cost: str, share: float, budget: float = np.inf) -> Cell:
+    """What it took to close this share of the gap and keep it closed up to the budget, median over the seeds."""
+    needed, limits = [], []
     for run in side.runs:
-        values, best = run.history[f"metric{side.suffix}"], run.problem["optimum_metric"]
+        paid = run.history[cost]
+        counts = int(np.searchsorted(paid, budget, side="right"))  # records within the budget
+        values, best = run.history[f"metric{side.suffix}"][:counts], run.problem["optimum_metric"]
+        limits.append(horizon(run, cost, budget))
         up = 1.0 if run.problem["task"] == "classification" else -1.0  # accuracy rises, NMSE falls
         gap = up * (best - values[0])
         if gap <= 0:  # it begins better than the optimum: there is nothing to close
-            found.append(np.inf)
+            needed.append(np.inf)
             continue
         with np.errstate(invalid="ignore"):  # a diverged run
             short = ~(up * (values - values[0]) >= share * gap)
         first = int(np.flatnonzero(short)[-1]) + 1 if short.any() else 0
-        found.append(float(run.history[cost][first]) if first < len(values) else np.inf)
-    return float(np.median(found))
+        needed.append(float(paid[first]) if first < len(values) else np.inf)
+    return Cell(float(np.median(needed)), min(limits))
 
 
-def judge(text: str, cost: str, contests: Sequence[tuple[Side, Sequence[Side]]], at_most: float | None = None) -> Claim:
+def horizon(run: Run, cost: str, budget: float) -> float:
+    """Up to which cost this run can be judged: the budget, or less where it ended before. Diverged is for good."""
+    last = float(run.history[cost][-1])
+    return budget if last >= budget or run.stopped in (cost, "diverged") else last
+
+
+def outcome(own: Cell, rivals: Sequence[Cell], at_most: float | None = None) -> Verdict:
+    """Whether `own` needs less than every rival, or at most so many times as much, as far as the runs tell."""
+    factor = 1.0 if at_most is None else at_most
+    verdicts = []
+    for rival in rivals:
+        if np.isfinite(own.value) and np.isfinite(rival.value):
+            less = own.value < rival.value if at_most is None else own.value <= factor * rival.value
+            verdicts.append(Verdict.HELD if less else Verdict.FAILED)
+        elif np.isfinite(own.value):  # the rival needs more than its limit
+            verdicts.append(Verdict.HELD if own.value <= factor * rival.limit else Verdict.UNDECIDED)
+        else:
+            lost = np.isfinite(rival.value) and own.limit >= factor * rival.value
+            verdicts.append(Verdict.FAILED if lost else Verdict.UNDECIDED)
+    if Verdict.FAILED in verdicts:
+        return Verdict.FAILED
+    return Verdict.UNDECIDED if Verdict.UNDECIDED in verdicts else Verdict.HELD
+
+
+def judge(
+    text: str,
+    cost: str,
+    contests: Sequence[tuple[Side, Sequence[Side]]],
+    at_most: float | None = None,
+    budget: float = np.inf,
+) -> Claim:
     """Each side is to need less than the best of its rivals, or at most so many times as much, at every level."""
-    outcomes: list[bool] = []
-    said = []
-    for share in LEVELS:
-        shown: dict[str, float] = {}
-        for side, rivals in contests:
-            own, others = cost_to_close(side, cost, share), [cost_to_close(rival, cost, share) for rival in rivals]
-            shown |= {side.name: own, **{rival.name: value for rival, value in zip(rivals, others, strict=True)}}
-            if np.isfinite([own, *others]).any():
-                outcomes.append(own < min(others) if at_most is None else own <= at_most * min(others) < np.inf)
-        said.append(
-            f"to close {100 * share:g} % of the gap: {_listed(shown, [side.name for side, _ in contests], cost)}"
-        )
-    verdict = "undecided"
-    if outcomes:
-        verdict = "held" if all(outcomes) else "held in part" if any(outcomes) else "did not hold"
-    words = "; ".join(said)
-    return Claim(text, verdict, f"{WORDS[cost].capitalize()} {words}.")
-
-
-def _listed(shown: Mapping[str, float], sides: Sequence[str], cost: str) -> str:
-    """Best first: whom the claim is about, and the best of the others."""
-    ranked = sorted(shown.items(), key=lambda item: item[1])
-    rivals = [name for name, _ in ranked if name not in sides]
-    named = {*sides, *rivals[:RIVALS_NAMED]}
-    words = [
-        f"{name} {quantity(value, cost) if np.isfinite(value) else 'never'}" for name, value in ranked if name in named
+    sides = {side.name: side for own, rivals in contests for side in (own, *rivals)}
+    cells = {name: tuple(cost_to_close(side, cost, share, budget) for share in LEVELS) for name, side in sides.items()}
+    verdicts = []
+    for level in range(len(LEVELS)):
+        at_level = [
+            outcome(cells[own.name][level], [cells[rival.name][level] for rival in rivals], at_most)
+            for own, rivals in contests
+        ]
+        verdicts.append(overall(at_level))
+    claimed = [own.name for own, _ in contests]
+    others = [name for name in sides if name not in claimed]
+    best = {
+        name
+        for level in range(len(LEVELS))
+        for name in sorted(others, key=lambda other: cells[other][level].value)[:RIVALS_SHOWN]
+    }
+    rows = [
+        Row(name, cells[name], claimed=name in claimed) for name in (*claimed, *others) if name in {*claimed, *best}
     ]
-    left = len(rivals) - RIVALS_NAMED
-    return ", ".join(words) + (f" ({left} others are no better than those)" if left > 0 else "")
+    columns = tuple(f"{100 * share:g} %" for share in LEVELS)
+    return Claim(text, overall(verdicts), cost, columns, tuple(rows), tuple(verdicts), len(others) - len(best))
 
 
 def paper_claims(find: Callable[..., Sequence[Run]]) -> tuple[Claim, ...]:

@@ -1,0 +1,52 @@
+"""Claim: a sentence that the runs are to show, the verdict on it, and the small table of numbers that decides it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Verdict(StrEnum):
+    HELD = "held"
+    IN_PART = "held in part"
+    FAILED = "did not hold"
+    UNDECIDED = "undecided"
+
+
+def overall(verdicts: Iterable[Verdict]) -> Verdict:
+    """Held: in every case. In part: in some. Did not hold: in none, and it failed in at least one. Else undecided."""
+    each = set(verdicts)
+    if each == {Verdict.HELD}:
+        return Verdict.HELD
+    if each & {Verdict.HELD, Verdict.IN_PART}:
+        return Verdict.IN_PART
+    return Verdict.FAILED if Verdict.FAILED in each else Verdict.UNDECIDED
+
+
+class Cell(NamedTuple):
+    """What was needed, or infinity where it was not reached within `limit`; nan where there is nothing to measure."""
+
+    value: float
+    limit: float = float("inf")  # how far the runs went, as far as they count
+
+
+class Row(NamedTuple):
+    """One method's line of the table."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    claimed: bool = False  # whether the claim is about this method; the others are its rivals
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`measure` says what the cells are: a column of a history (time_s, comm_units, bytes), "share" (0.5 is shown as
+    50 %) or "number"."""
+
+    text: str
+    verdict: Verdict
+    measure: str = "number"
+    columns: tuple[str, ...] = ()  # one heading for each cell of a row
+    rows: tuple[Row, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()  # one for each column, or none
+    left_out: int = 0  # rivals that are not in the table because others are better at every level
