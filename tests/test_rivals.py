@@ -1,5 +1,7 @@
 """The rivals, checked on their own: literal transcriptions, costs and clocks."""
 
+import heapq
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -154,6 +156,47 @@ def test_the_slowest_agent_of_a_server_round_has_the_right_distribution(named):
     draws = np.random.default_rng(0).random((2, rounds, N))
     hear, say = timings.link_seconds(np, timing.link(8 * P), draws)
     assert stats.ks_2samp(np.diff(made.time_s, prepend=0), (hear + compute + say).max(axis=1)).pvalue > 0.01
+
+
+def server_rounds(timing, compute, tokens, rounds, rng):
+    """Spans of rounds by events: M messages to each agent, who computes when the last is there, and M back."""
+    spans = []
+    for _ in range(rounds):
+        events = [(one_message(timing, rng), "heard", i) for i in range(len(compute)) for _ in range(tokens)]
+        heapq.heapify(events)
+        missing = dict.fromkeys(range(len(compute)), tokens)
+        while events:
+            now, what, i = heapq.heappop(events)
+            missing[i] -= what == "heard"
+            if what == "heard" and missing[i] == 0:
+                for _ in range(tokens):
+                    heapq.heappush(events, (now + compute[i] + one_message(timing, rng), "said", i))
+        spans.append(now)
+    return np.array(spans)
+
+
+def one_message(timing, rng):
+    return timing.low_s + (timing.high_s - timing.low_s) * rng.random() + timing.mean_s * rng.exponential()
+
+
+@pytest.mark.parametrize("named", ["paper", "walkman"])
+def test_a_round_of_sync_walks_waits_for_all_its_messages(named):
+    """2NM messages cross in a round: against an event simulation with every one of them, N = 12, M = 5."""
+    timing, agents, tokens = timings.make({"model": named, "compute": 2e-5}), 12, 5
+    run = go(
+        amble.SyncWalks(tokens=tokens), make_problem(agents), networks.ring(agents), rounds=2000, timing=timing, seed=3
+    )
+    spans = np.diff(run.schedule.time_s, prepend=0)
+    each, few = (server_rounds(timing, run.compute_s, M, 2000, np.random.default_rng(M)) for M in (tokens, 1))
+    assert stats.ks_2samp(spans, each).pvalue > 0.01
+    assert stats.ks_2samp(spans, few).pvalue < 1e-6
+    assert spans.mean() == pytest.approx(each.mean(), rel=0.02)
+
+
+def test_every_counts_rounds_in_a_round_method():
+    run = go(ROUND["DGD"], rounds=7, every=3, engine="plain")
+    assert run.recorded.tolist() == [0, 3, 6, 7]
+    assert run.history["hop"].tolist() == [0, 3 * N, 6 * N, 7 * N]
 
 
 @pytest.mark.parametrize("form", ["prox", "gradient"])

@@ -51,9 +51,10 @@ def simulate(
     comm_units (link crossings), tolerance (the model moved less than that, relative to its length, over a lap of N
     visits). With none given it stops after 10,000 hops.
 
-    The model is recorded every `every` hops (without it, each 2 % further than the last record) and at the end. The
-    walk is by default the cycle, and `stretches` for tokens that share an account. `tune` chooses the method's step or
-    penalty first, by pilot runs (amble.tuning). Ctrl-C ends the run early and returns what there is.
+    The model is recorded every `every` hops, or every `every` rounds of a round method (without it, each 2 % further
+    than the last record), and at the end. The walk is by default the cycle, and `stretches` for tokens that share an
+    account. `tune` chooses the method's step or penalty first, by pilot runs (amble.tuning). Ctrl-C ends the run early
+    and returns what there is.
     """
     method = methods.check(method, problem)
     seed = check_seed(seed)
@@ -167,7 +168,7 @@ def plan(run: Run, stop: dict[str, Any]) -> Schedule | Rounds:
     parts: dict[str, Any] = {"compute_s": run.compute_s, "message_bytes": run.message_bytes, "seed": run.seed}
     if methods.is_round(run.method):
         links = None if run.method.hears == "mean" else len(run.network.edges)
-        return round_plan(run, {**parts, "links": links}, **stop)
+        return round_plan(run, {**parts, "links": links, "messages": getattr(run.method, "tokens", 1)}, **stop)
     walk = walks.make(run.walk, run.network, run.method.tokens, run.seed)
     return scheduling.make(run.network, walk, run.timing, tokens=run.method.tokens, **parts, **stop)
 
