@@ -29,6 +29,9 @@ class Run:
     """What happened when a method ran on a problem over a network. `history` is a dict of arrays, one entry a record:
 
     hop, time_s, comm_units, bytes      cost so far
+    idle                                share of all agents' seconds so far in which they did not compute: 1 less the
+                                        compute seconds of all visits that have ended / (N time_s); 1 at the start.
+                                        An agent that waits, for a token or for the slowest of its round, is idle
     objective, suboptimality            sum_i f_i at the model; the same less its minimum
     distance, distance_local            |w - w*| / |w*| of the model, and of the mean of the agents' x_i
     metric, metric_local                test NMSE or accuracy of the model, and of the mean of the agents' x_i
@@ -39,7 +42,7 @@ class Run:
     walk: str | Matrix
     timing: Timing
     seed: int
-    every: int | None  # hops between records; None: each 2 % further than the last
+    every: int | None  # hops (rounds, for a round method) between records; None: each 2 % further than the last
     compute_s: Any  # seconds of a visit at each agent
     message_bytes: int
     problem: dict[str, Any]  # name, task, digest, settings
@@ -198,7 +201,7 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any]) -> Run:
     rounds = methods.is_round(method)
     like = methods.first_state(method, arrays["consensus"].shape[1])  # a method's tuples are known by its first ones
     parts = {part: from_named(tree, f"state.{part}", arrays) for part, tree in like.items()}
-    return Run(
+    run = Run(
         method=method,
         network=Network(network["agents"], arrays["network.starts"], arrays["network.neighbours"], network["name"]),
         walk=Matrix(**under("walk.")) if plain["walk"] == "matrix" else plain["walk"],
@@ -217,22 +220,21 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any]) -> Run:
         tuning=plain["tuning"],
         stopped=plain["stopped"],
     )
+    return replace(run, history=costs(run) | run.history)  # an earlier version may have saved fewer columns
 
 
 def costs(run: Run) -> dict[str, Any]:
     """The cost columns of the history, at the recorded hops."""
-    k = run.recorded
+    k, N = run.recorded, run.network.agents
     time_s = np.concatenate([[0.0], run.schedule.time_s])[k]
     if isinstance(run.schedule, Rounds):
-        units = methods.round_units(run.method, run.network) * k
-        return {
-            "hop": k * run.network.agents,
-            "time_s": time_s,
-            "comm_units": units,
-            "bytes": units * run.message_bytes,
-        }
-    units = np.concatenate([[0], np.cumsum(run.schedule.moved, dtype=np.int64)])[k]
-    return {"hop": k, "time_s": time_s, "comm_units": units, "bytes": units * run.message_bytes}
+        hop, units = k * N, methods.round_units(run.method, run.network) * k
+        busy_s = np.sum(run.compute_s) * k
+    else:
+        hop, units = k, np.concatenate([[0], np.cumsum(run.schedule.moved, dtype=np.int64)])[k]
+        busy_s = np.concatenate([[0.0], np.cumsum(run.compute_s[run.schedule.agent])])[k]
+    idle = 1 - busy_s / np.where(time_s > 0, N * time_s, np.inf)
+    return {"hop": hop, "time_s": time_s, "comm_units": units, "bytes": units * run.message_bytes, "idle": idle}
 
 
 def with_history(run: Run, problem: Any) -> Run:

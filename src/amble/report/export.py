@@ -15,7 +15,7 @@ from amble.report.paper_figure import section_figure
 from amble.report.sections import Section, slugs
 from amble.run import Run, base_path, ending, load_run, write_whole
 
-COLUMNS = ("hop", "time_s", "comm_units", "bytes", "objective", "suboptimality",
+COLUMNS = ("hop", "time_s", "comm_units", "bytes", "idle", "objective", "suboptimality",
            "distance", "distance_local", "metric", "metric_local")  # fmt: skip
 FIGURES = (".png", ".svg")
 CURVES = "curves.csv"

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from amble import methods, timing
-from amble.report.markup import Markup, join
+from amble.report.markup import Markup, join, tag
 from amble.report.results import listing, pairs
 from amble.report.sections import Line, Section, lines
 from amble.report.table import BYTES as BYTE_UNITS
 from amble.report.table import SECONDS as SECOND_UNITS
-from amble.report.table import in_units
+from amble.report.table import in_units, percent
 from amble.run import Run
 
-HEADS = ("method", "walk", "a visit takes", "a message has", "hops", "ended by", "tuning")
+HEADS = ("method", "walk", "a visit takes", "a message has", "hops", "idle", "ended by", "tuning")
 
 
 def made(section: Section) -> Markup:
@@ -34,7 +34,8 @@ def made(section: Section) -> Markup:
     if any(run.problem["settings"].get("seed", run.seed) != run.seed for run in runs):
         shared["seeds of the split"] = _each(run.problem["settings"].get("seed") for run in runs)
     rows = [_row(line) for line in lines(section) if not line.column_suffix]
-    return join(pairs(shared), listing("How each method was run.", HEADS, rows))
+    idle = "Idle: the share of all agents' time in which they did not compute, median over the seeds."
+    return join(pairs(shared), listing("How each method was run.", HEADS, rows), tag("p", idle, class_="note"))
 
 
 def _row(line: Line) -> Sequence[str]:
@@ -47,6 +48,7 @@ def _row(line: Line) -> Sequence[str]:
         in_units(float(f"{seconds:.3g}"), SECOND_UNITS),
         in_units(runs[0].message_bytes, BYTE_UNITS),
         _each(f"{int(run.history['hop'][-1]):,}" for run in runs),
+        percent(float(np.median([run.history["idle"][-1] for run in runs]))),
         _each(run.stopped for run in runs),
         tuning_words(runs),
     )

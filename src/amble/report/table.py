@@ -25,6 +25,11 @@ def known(value: float, form: str = ".4f") -> str:
     return "-" if value != value else format(value, form)  # nan: no test rows, or no optimum
 
 
+def percent(share: float) -> str:
+    """A share in four digits; what is only near 100 % does not read as 100 %."""
+    return "100 %" if share == 1 else f"{min(100 * share, 99.99):.4g} %"
+
+
 def comparison_table(comparison: Any) -> Table:
     """Fits 80 columns: the settings go under the method's name."""
     word = "accuracy" if comparison.task == "classification" else "NMSE"
