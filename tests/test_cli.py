@@ -6,12 +6,20 @@ import subprocess
 import sys
 import time
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 import amble
-from amble.cli import main
+from amble import methods, timing, walk
+from amble.assemble import LOSSES, TASKS, WEIGHTS
+from amble.cli import app, main
+from amble.cli.app import PANELS
+from amble.data.partition import PARTITIONS
+from amble.experiment import NETWORKS, Experiment
 
 ROOT = Path(__file__).parent.parent
 SMALL = ["--agents", "6", "--hops", "200"]
@@ -84,6 +92,13 @@ BAD = [
     (["--agents", "1000"], "at most 354 agents"),
     (["--hops", "-3"], "hops=-3 was given"),
     (["--how", "by-label"], "how='even'"),
+    (["--loss", "softmx"], "did you mean 'softmax'"),
+    (["--loss", "logistic"], "loss='logistic' was given for regression; it takes 'least-squares'"),
+    (["--weights", "row"], "did you mean 'rows'"),
+    (["--sizes", "3,many"], "--sizes 3,many was given; write numbers, such as 30,20,10"),
+    (["--slow", "3"], "--slow 3 was given; write AGENT=FACTOR, such as 3=10,5=10"),
+    (["--slow", "20=2"], "slows agent 20 down; agents are numbered 0 to 19"),
+    (["--slow", "3=-1"], "agent 3's slowdown is -1.0; it must be above zero"),
     (["nothere.toml"], "there is no experiment file nothere.toml"),
     (["key.toml"], "did you mean 'agents'"),
     (["kind.toml"], "agents = '3' was given; it must be a whole number"),
@@ -123,12 +138,109 @@ def test_a_saved_run_that_is_cut_short_is_one_sentence(tmp_path):
     assert not (tmp_path / "network.png").exists()
 
 
-def test_help_has_examples_and_loads_nothing_heavy(tmp_path):
-    done = run_amble("compare", "--help", cwd=tmp_path)
-    assert "amble compare --data digits" in done.stdout
+def every_command():
+    """Each command's words, and what the parser knows of it."""
+    root = typer.main.get_command(app)
+
+    def below(command, words):
+        context = typer.Context(command)
+        for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+            inner = command.get_command(context, name)
+            yield [*words, name], inner
+            yield from below(inner, [*words, name])
+
+    return list(below(root, []))
+
+
+def help_of(words, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    done = CliRunner().invoke(app, [*words, "--help"])
+    assert done.exit_code == 0
+    return done.stdout
+
+
+@pytest.mark.parametrize("words", [words for words, _ in every_command()], ids=" ".join)
+def test_help_has_examples_shows_flags_as_flags_and_fits_80_columns(words, monkeypatch):
+    text = help_of(words, monkeypatch)
+    assert re.search(r"^ Examples? ", text, re.M)
+    assert f"amble {' '.join(words)}" in text.partition("Usage:")[2].partition("\n")[2]
+    assert "bool" not in text.lower()
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_commands_are_in_groups(monkeypatch):
+    text = help_of([], monkeypatch)
+    assert [text.index(f"─ {panel} ─") for panel in PANELS] == sorted(text.index(f"─ {panel} ─") for panel in PANELS)
+    assert "─ Commands ─" not in text
+    assert re.search(r"─ Simulate ─.* compare .*─ Live ─.* up .* chaos .*─ Data ─.* data .* predict ", text, re.S)
+
+
+def test_loading_the_commands_loads_nothing_heavy():
     code = "import sys\nfrom amble.cli import app\nprint(sorted({m.partition('.')[0] for m in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not re.findall(r"'(jax|matplotlib|sklearn|pandas|torch|scipy|numpy|networkx)'", loaded)
+
+
+def test_the_help_of_compare_names_every_method_and_setting(monkeypatch):
+    text = help_of(["compare"], monkeypatch)
+    for label, kind in methods.METHODS.items():
+        (line,) = re.findall(rf"• {re.escape(label)}: (.*?) *\n", text)
+        for field in fields(kind):
+            assert re.search(rf"\b{field.name}\b", line), (label, field.name)
+        for choice in (choice for names in getattr(kind, "choices", {}).values() for choice in names):
+            assert choice in line
+
+
+def test_compare_has_an_option_for_every_setting_of_a_file_with_its_default():
+    ((_, command),) = [each for each in every_command() if each[0] == ["compare"]]
+    helps = {name.lstrip("-").replace("-", "_"): param.help for param in command.params for name in param.opts}
+    elsewhere = {"methods": "method", "scale": "no_scale", "intercept": "no_intercept"}
+    for field in fields(Experiment):
+        assert elsewhere.get(field.name, field.name) in helps, field.name
+        default = getattr(Experiment(), field.name)
+        shown = re.search(r"\[default: (.*)\]", helps.get(field.name) or "")
+        if isinstance(default, str | int | float) and not isinstance(default, bool):
+            assert shown[1] == str(default), field.name
+    listed = {
+        "how": PARTITIONS,
+        "network": NETWORKS,
+        "walk": ("auto", *walk.NAMES),
+        "timing": timing.NAMED,
+        "loss": LOSSES,
+        "weights": WEIGHTS,
+        "task": TASKS,
+    }
+    for name, choices in listed.items():
+        assert all(re.search(rf"\b{choice}\b", helps[name]) for choice in choices), name
+
+
+def test_a_run_is_told_by_options_what_a_file_would_tell_it(tmp_path):
+    words = ["--loss", "softmax", "--slow", "3=10,1=2.5", "--weights", "rows", "--ridge", "0.01", "--test", "0.3"]
+    words += ["--sizes", "10,20,30,40", "--every", "50", "--no-scale", "--no-intercept"]
+    data = ["--data", "breast_cancer", "-n", "4", "-m", "I-BCD", "--hops", "100"]
+    done = run_amble("compare", *data, *words, "-o", "options", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "all.toml").write_text(
+        'data = "breast_cancer"\nagents = 4\nhops = 100\nloss = "softmax"\nweights = "rows"\nridge = 0.01\ntest = 0.3\n'
+        "sizes = [10, 20, 30, 40]\nevery = 50\nscale = false\nintercept = false\n"
+        'timing = {slowdown = {3 = 10, 1 = 2.5}}\nmethods = [{name = "I-BCD"}]\n'
+    )
+    done = run_amble("compare", "all.toml", "-o", "file", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    one, other = (amble.load_run(tmp_path / folder / "1-i-bcd") for folder in ("options", "file"))
+    assert one.problem == other.problem
+    assert (one.timing, one.recorded.tolist()) == (other.timing, [0, 50, 100])
+    assert dict(one.timing.slowdown) == {3: 10, 1: 2.5}
+    assert one.problem["settings"]["loss"] == "softmax"
+    assert one.model.shape == (2 * 30,)
+    assert one.model.tobytes() == other.model.tobytes()
+
+
+def test_slow_agents_replace_those_of_a_file_and_leave_the_rest_of_its_timing(tmp_path):
+    (tmp_path / "x.toml").write_text('[timing]\nmodel = "unit"\ncompute = 0.5\nslowdown = {0 = 3}\n')
+    done = run_amble("compare", "x.toml", "-n", 4, "--hops", 8, "-m", "I-BCD", "--slow", "2=4", "-o", "x", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert amble.load_run(tmp_path / "x" / "1-i-bcd").compute_s.tolist() == [0.5, 0.5, 2.0, 0.5]
 
 
 def test_version():
@@ -137,21 +249,48 @@ def test_version():
 
 
 def test_ctrl_c_keeps_what_there_is_and_says_so(tmp_path):
-    """Also in the first seconds, while modules load and loops compile, and also when it comes twice."""
-    command = [sys.executable, "-m", "amble", "compare", "-n", "4", "--hops", "50000000", "-m", "I-BCD", "-o", "x"]
+    """Relay is done at once; WPG with so small a step moves too little to arrive, and too much to be at rest."""
+    words = ["-m", "Relay", "-m", "WPG:alpha=1e-12", "--tolerance", "1e-9", "--hops", "50000000", "-n", "4", "-o", "x"]
+    command = [sys.executable, "-m", "amble", "compare", *words]
     child = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        time.sleep(6)
+        wait_for(tmp_path / "x" / "1-relay.json", child)
         child.send_signal(signal.SIGINT)
-        time.sleep(0.2)
-        child.send_signal(signal.SIGINT)
+        line = child.stderr.readline() + child.stderr.readline()
+        child.send_signal(signal.SIGINT)  # a second one waits, too
         out, err = child.communicate(timeout=100)
     finally:
         child.kill()
+    assert "what there is will be kept" in line
     assert child.returncode == 130, err
-    assert "what there is will be kept" in err
-    if "before the first run" not in out:
-        run = amble.load_run(tmp_path / "x" / "1-i-bcd")
-        assert run.stopped == "interrupted"
-        assert 0 < run.schedule.hops < 50_000_000
-        assert "stopped early" in out
+    assert "stopped early" in out
+    first, second = (amble.load_run(tmp_path / "x" / name) for name in ("1-relay", "2-wpg"))
+    assert (first.stopped, second.stopped) == ("tolerance", "interrupted")
+    assert 0 < second.schedule.hops < 50_000_000
+
+
+def wait_for(path, child):
+    """Until the child has written the file."""
+    for _ in range(2000):
+        if path.is_file():
+            return
+        assert child.poll() is None, child.stderr.read()
+        time.sleep(0.05)
+    raise TimeoutError(path)
+
+
+def test_ctrl_c_before_the_first_run_writes_nothing(tmp_path, monkeypatch, capsys):
+    def interrupted_split(*parts, **options):
+        signal.raise_signal(signal.SIGINT)
+        return amble.split(*parts, **options)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("amble.experiment.split", interrupted_split)
+    monkeypatch.setattr(sys, "argv", ["amble", "compare", "-o", "x", *SMALL])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert ended.value.code == 130
+    assert "before the first run; nothing was written" in said.out
+    assert "what there is will be kept" in said.err
+    assert not list((tmp_path / "x").iterdir())

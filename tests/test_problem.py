@@ -40,6 +40,35 @@ def test_optimum_has_no_slope(kind, scale, ridge):
     assert best.value == pytest.approx(sum(problem.objective(i).value(best.w) for i in range(7)), rel=1e-12)
 
 
+def test_the_loss_is_the_tasks_unless_another_is_asked_for():
+    """Two classes by softmax: the optimum's chances are those of the logistic model whose ridge is half as large."""
+    rows, labels = load_iris(return_X_y=True)
+    rows, labels = rows[50:], labels[50:]
+    options = {"task": "classification", "agents": 5}
+    logistic = amble.Problem.from_arrays(rows, labels, ridge=0.01, **options)
+    softmax = amble.Problem.from_arrays(rows, labels, ridge=0.02, loss="softmax", **options)
+    assert logistic.dimension * 2 == softmax.dimension
+    low, high = softmax.optimum().w.reshape(2, -1)
+    np.testing.assert_allclose(high - low, logistic.optimum().w, rtol=1e-6)
+    assert (softmax.predict(softmax.optimum().w, rows) == logistic.predict(logistic.optimum().w, rows)).all()
+    same = amble.Problem.from_arrays(rows, labels, ridge=0.01, loss="logistic", **options)
+    assert same.digest == logistic.digest
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss", "sentence"),
+    [
+        ("least squares", "logistic", "loss='logistic' was given for regression; it takes 'least-squares'"),
+        ("logistic", "least-squares", "classification with 2 classes; it takes 'logistic' or 'softmax'"),
+        ("softmax", "logistic", "classification with 3 classes; it takes 'softmax'"),
+        ("softmax", "hinge", "there is no loss named 'hinge'"),
+    ],
+)
+def test_a_loss_that_does_not_fit_is_refused(kind, loss, sentence):
+    with pytest.raises(amble.AmbleError, match=sentence):
+        some_problem(kind, loss=loss)
+
+
 @pytest.mark.parametrize("scale", [True, False])
 def test_pooled_optimum_is_sklearns_ridge(scale):
     """weights="rows" has sum of losses + D ridge/2 |w|^2 (times N/D), Ridge twice that with alpha = D ridge."""

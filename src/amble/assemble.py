@@ -11,6 +11,7 @@ from amble.objectives import LeastSquares, Logistic, Softmax
 
 TASKS = ("regression", "classification")
 WEIGHTS = ("agents", "rows")
+LOSSES = ("least-squares", "logistic", "softmax")
 AGENTS_AT_A_TIME = 512
 
 
@@ -90,6 +91,7 @@ def assemble(
     intercept: bool = True,
     scale: bool = True,
     weights: str = "agents",
+    loss: str | None = None,
 ) -> dict[str, Any]:
     """The fields of a Problem that follow from rows and who holds them."""
     if weights not in WEIGHTS:
@@ -107,6 +109,8 @@ def assemble(
         raise AmbleError(f"the test data have {test[0].shape[1]} columns and the training data {X.shape[1]}.")
     if test is not None and labels is not None:
         check_test_labels(test[1], labels)
+    classes = 0 if labels is None else len(labels)
+    loss = choose_loss(loss, classes)
     scaling = fit_scaling(X, y, scale, regression)
 
     def targets(y: Any) -> Any:
@@ -121,11 +125,10 @@ def assemble(
     held = None
     if test is not None:
         held = Heldout(prepare(test[0], scaling, intercept), targets(test[1]), float(np.mean(wanted)))
-    classes = 0 if labels is None else len(labels)
-    stacked = stack(rows, wanted, parts, penalty, classes, weights)
+    stacked = stack(rows, wanted, parts, penalty, classes, weights, loss)
     return {
         "agents": len(parts),
-        "dimension": rows.shape[1] * (classes if classes > 2 else 1),
+        "dimension": rows.shape[1] * (classes if loss == "softmax" else 1),
         "stacked": stacked,
         "total": pool(stacked),
         "heldout": held,
@@ -134,6 +137,17 @@ def assemble(
         "parts": given,
         "holdings": holdings(y, parts, labels),
     }
+
+
+def choose_loss(loss: str | None, classes: int) -> str:
+    """The loss that was asked for, if it fits; else least squares for numbers, logistic for two classes, or softmax."""
+    if loss is not None and loss not in LOSSES:
+        raise unknown("loss", loss, LOSSES)
+    fits = {0: LOSSES[:1], 2: LOSSES[1:]}.get(classes, LOSSES[2:])
+    if loss is not None and loss not in fits:
+        task = f"classification with {classes} classes" if classes else "regression"
+        raise AmbleError(f"loss={loss!r} was given for {task}; it takes {' or '.join(map(repr, fits))}.")
+    return loss or fits[0]
 
 
 def check_test_labels(y: Any, labels: Any) -> None:
@@ -148,8 +162,11 @@ def check_test_labels(y: Any, labels: Any) -> None:
         )
 
 
-def stack(rows: Any, wanted: Any, parts: Parts, penalty: Any, classes: int, weights: str) -> Tree:
-    """Each agent's objective, stacked: least squares with no classes, logistic with two, softmax with more."""
+def stack(
+    rows: Any, wanted: Any, parts: Parts, penalty: Any, classes: int, weights: str, loss: str | None = None
+) -> Tree:
+    """Each agent's objective, stacked."""
+    loss = choose_loss(loss, classes)
     N, p = len(parts), rows.shape[1]
     sizes = np.array([len(part) for part in parts])
     shares = np.ones(N) if weights == "agents" else N * sizes / sizes.sum()
@@ -162,11 +179,13 @@ def stack(rows: Any, wanted: Any, parts: Parts, penalty: Any, classes: int, weig
             X[k, : sizes[i]], y[k, : sizes[i]] = rows[parts[i]], wanted[parts[i]]
             weight[k, : sizes[i]] = shares[i] / sizes[i]
         ridge = shares[chosen, None] * penalty
-        if classes == 0:
+        if loss == "least-squares":
             return LeastSquares.build(X, y, weight, ridge)
-        return Logistic.build(X, y, weight, ridge) if classes == 2 else Softmax.build(X, y, weight, ridge, classes)
+        if loss == "logistic":
+            return Logistic.build(X, y, weight, ridge)
+        return Softmax.build(X, y, weight, ridge, classes)
 
-    if classes:
+    if loss != "least-squares":
         return block(np.arange(N))
     # least squares keeps no rows, so agents of unlike sizes need not be padded to the largest of all
     order = np.argsort(sizes, kind="stable")

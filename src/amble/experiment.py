@@ -30,6 +30,7 @@ OPTIONAL = {
     "target": str,
     "header": bool,
     "sizes": list,
+    "loss": str,
 }
 
 
@@ -58,6 +59,7 @@ class Experiment:
     alpha: float | None = None  # of how = "dirichlet"
     sizes: list[Any] | None = None  # of how = "by-sizes"
     test: float = 0.2
+    loss: str | None = None  # least-squares, logistic or softmax; without it, the task's
     ridge: float = 1e-4
     intercept: bool = True
     scale: bool = True
@@ -93,7 +95,7 @@ class Experiment:
             raise unknown("network", self.network, NETWORKS)
         if self.walk not in ("auto", *walks.NAMES):
             raise unknown("walk", self.walk, ("auto", *walks.NAMES))
-        timings.make(self.timing)
+        timings.make(self.timing).factors(self.agents)
         chosen = []
         for given in self.methods:
             if not isinstance(given, dict):
@@ -108,7 +110,7 @@ class Experiment:
             chosen.append(methods.make(given["name"], {key: value for key, value in given.items() if key != "name"}))
         if not chosen:
             raise AmbleError("no methods were given; name at least one.")
-        keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale", "weights")
+        keys = ("agents", "how", "alpha", "sizes", "seed", "test", "loss", "ridge", "intercept", "scale", "weights")
         problem = split(self.read_data(), **{key: getattr(self, key) for key in keys})
         for method in chosen:
             limits(method, problem, self.hops, None, self.time_s, self.comm_units, self.tolerance)
@@ -190,3 +192,20 @@ def parse(text: str) -> dict[str, Any]:
         except tomllib.TOMLDecodeError:
             settings[key.strip()] = value.strip()
     return settings
+
+
+def parse_sizes(text: str) -> list[int | float]:
+    """30,20,10 or 0.5,0.3,0.2 as numbers: rows per agent, or shares."""
+    try:
+        return [float(each) if "." in each else int(each) for each in text.split(",")]
+    except ValueError as error:
+        raise AmbleError(f"--sizes {text} was given; write numbers, such as 30,20,10 or 0.5,0.3,0.2.") from error
+
+
+def parse_slow(text: str) -> dict[int, float]:
+    """3=10,5=10 as the factors of agents 3 and 5."""
+    try:
+        pairs = [each.split("=") for each in text.split(",")]
+        return {int(agent): float(factor) for agent, factor in pairs}
+    except ValueError as error:
+        raise AmbleError(f"--slow {text} was given; write AGENT=FACTOR, such as 3=10,5=10.") from error

@@ -188,18 +188,22 @@ class Problem:
         intercept: bool = True,
         scale: bool = True,
         weights: str = "agents",
+        loss: str | None = None,
         name: str = "data",
         alpha: float | None = None,
         sizes: Any = None,
     ) -> "Problem":
         """Rows in one place, dealt out to `agents` agents by `how`: even, sorted, by-label, dirichlet (with `alpha`,
-        by default 0.5), by-sizes (with `sizes`: a number of rows an agent or, as numbers with a point, proportions)."""
+        by default 0.5), by-sizes (with `sizes`: a number of rows an agent or, as numbers with a point, proportions).
+        `loss` is least-squares, logistic or softmax; without it, the task's own (two classes: logistic)."""
         X, y = check_rows(X, y, task, "the data")
         if not isinstance(agents, int | np.integer) or agents < 1:
             raise AmbleError(f"agents={agents} was given; at least one agent is needed, and whole ones.")
         parts = partition(how, y, agents, seed, task=task, alpha=alpha, sizes=sizes)
         test = None if X_test is None else check_rows(X_test, y_test, task, "the test data")
         options: dict[str, Any] = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights}
+        if loss is not None:
+            options["loss"] = loss
         settings = {**settle(how, alpha, sizes), "seed": int(seed), **options}
         return Problem(name, task, **assemble(X, y, parts, test, task=task, **options), settings=settings)
 
@@ -213,7 +217,7 @@ class Problem:
         name: str = "data",
         **options: Any,
     ) -> "Problem":
-        """Rows already apart: one (X, y) an agent. Takes ridge, intercept, scale and weights as from_arrays does."""
+        """Rows already apart: one (X, y) per agent. Takes ridge, intercept, scale, weights and loss, as from_arrays."""
         if not rows:
             raise AmbleError("no agents were given; give at least one pair (X, y).")
         checked = [check_rows(X, y, task, f"agent {i}") for i, (X, y) in enumerate(rows)]
@@ -248,7 +252,7 @@ def split(
 ) -> Problem:
     """A data set dealt out to agents; where it has no published test part, `test` of its rows are held out first.
 
-    Takes the options of Problem.from_arrays: ridge, intercept, scale, weights, alpha, sizes.
+    Takes the options of Problem.from_arrays: ridge, intercept, scale, weights, loss, alpha, sizes.
     """
     if not 0 <= test < 1:
         raise AmbleError(f"test={test} was given; it is the share of rows held out, from 0 to below 1.")

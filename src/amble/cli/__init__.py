@@ -7,6 +7,7 @@ from amble.cli import (  # noqa: F401 (they add their commands)
     chaos,
     compare,
     data,
+    draw,
     joining,
     live,
     predict,

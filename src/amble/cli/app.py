@@ -1,11 +1,49 @@
 """The command line's root: one typer application, which each file of commands adds to."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, final
 
 import typer
+from typer.core import TyperGroup
+
+# the groups of `amble --help` and the order of the commands in them; every command has its place here
+PANELS = {
+    "Simulate": ("compare", "reproduce", "report", "draw"),
+    "Live": ("up", "init", "agent", "status", "stop", "join", "leave", "collect", "replay", "chaos"),
+    "Data": ("data", "predict"),
+}
+ORDER = [name for names in PANELS.values() for name in names]
+
+
+@final
+class Commands(TyperGroup):
+    """Commands in groups. A flag takes no value, so its help names no type of one."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command: Any = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _hide_flag_types(command.get_params(ctx))
+            panels = [panel for panel, names in PANELS.items() if cmd_name in names]
+            command.rich_help_panel = panels[0] if panels else None
+        return command
+
+    def get_params(self, ctx: Any) -> Any:
+        return _hide_flag_types(super().get_params(ctx))
+
+
+def _hide_flag_types(params: Any) -> Any:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
 
 app = typer.Typer(
     name="amble",
+    cls=Commands,
     help="Train one model across many agents that keep their data, with no server.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -1,10 +1,11 @@
-"""amble compare and amble draw."""
+"""amble compare."""
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, final
 
 import typer
+from typer.core import TyperCommand
 
 from amble.cli.app import app, console
 
@@ -30,75 +31,123 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 
 `amble compare examples/experiment.toml --seed 3` - settings from a file; options given here win
 
-**Methods** (with `all` for every one) and their settings
-
-walks: I-BCD (tau, tokens), API-BCD and gAPI-BCD (tau, tokens, token_rule = published, scaled or tracked; rho),
-WPG (alpha, tokens), WADMM (beta, tokens, form = prox or gradient), PW-ADMM (beta, tokens, form = copies or own),
-Relay (tokens, form = auto, full, scalar or gradient)
-
-gossip: DGD (alpha), EXTRA (alpha), D-ADMM (rho); with a server: Central (tau), SyncWalks (tau, tokens),
-FedAvg (alpha, local_steps)
+`amble compare --slow 3=10,5=10` - agents 3 and 5 compute ten times slower than the others
 """
 
 
-@app.command(help=COMPARE_HELP, short_help="Compare methods: a table, a figure, the saved runs.")
+@final
+class WithMethods(TyperCommand):
+    """Its help ends with every method of the registry, which is not loaded before it is asked for."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.help = f"{self.help}\n\n{methods_help()}"
+        super().format_help(ctx, formatter)
+
+
+def methods_help() -> str:
+    """Every method with its settings, their defaults and, behind these, their other choices."""
+    from dataclasses import fields
+
+    from amble.methods import METHODS, is_round
+
+    def setting(kind: Any, name: str, default: Any) -> str:
+        others = [f"|{choice}" for choice in getattr(kind, "choices", {}).get(name, ()) if choice != default]
+        return (
+            name if default is None else f"{name}={default:g}" if not others else f"{name}={default}{''.join(others)}"
+        )
+
+    lists: dict[bool, list[str]] = {False: [], True: []}
+    for label, kind in METHODS.items():
+        settings = ", ".join(setting(kind, each.name, each.default) for each in fields(kind))
+        lists[is_round(kind)].append(f"- {label}: {settings}")
+    walks, rounds = ("\n".join(lines) for lines in lists.values())
+    title = "**Methods** and the defaults of their settings; `-m all` runs every one."
+    return f"{title}\n\nWalks:\n\n{walks}\n\nRounds, in which all agents compute at once:\n\n{rounds}"
+
+
+def of(panel: str, *names: str, **settings: Any) -> Any:
+    """An option of one group of the help."""
+    return typer.Option(*names, rich_help_panel=panel, **settings)
+
+
+DATA, SPLIT, HOW, RUN = "Data", "Agents and their losses", "Network, walk and time", "Methods"
+STOP = "When to stop (by default after 10,000 hops)"
+
+
+@app.command(cls=WithMethods, help=COMPARE_HELP, short_help="Compare methods: a table, a figure, the saved runs.")
 def compare(
     experiment: Annotated[Path | None, typer.Argument(help="A TOML file of settings, all optional.")] = None,
     data: Annotated[
-        str | None,
-        typer.Option(help="A name (see: amble data) or the path of a file.  [default: diabetes]"),
+        str | None, of(DATA, help="A name (see: amble data) or the path of a file.  [default: diabetes]")
     ] = None,
     task: Annotated[
-        str | None, typer.Option(help="Of a file: regression or classification.  [default: by its targets]")
+        str | None, of(DATA, help="Of a file: regression or classification.  [default: by its targets]")
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="Of a file: the target column, by name or number.  [default: the last]")
+        str | None, of(DATA, help="Of a file: the target column, by name or number.  [default: the last]")
     ] = None,
     header: Annotated[
-        bool | None, typer.Option(help="Of a file: whether its first row names the columns.  [default: by its cells]")
+        bool | None,
+        of(DATA, "--header/--no-header", help="Of a file: its first row names columns.  [default: by its cells]"),
     ] = None,
-    one_hot: Annotated[bool, typer.Option("--one-hot", help="Of a file: make columns of text categories.")] = False,
-    agents: Annotated[int | None, typer.Option("--agents", "-n", help="How many agents.  [default: 20]")] = None,
+    one_hot: Annotated[bool, of(DATA, "--one-hot", help="Of a file: make columns of text categories.")] = False,
+    agents: Annotated[int | None, of(SPLIT, "--agents", "-n", help="How many agents.  [default: 20]")] = None,
     how: Annotated[
-        str | None, typer.Option(help="Who holds what: even, sorted, by-label, dirichlet, by-sizes.  [default: even]")
+        str | None,
+        of(SPLIT, help="Who holds what: even, sorted, by-label, dirichlet, by-sizes.  [default: even]"),
     ] = None,
     alpha: Annotated[
-        float | None, typer.Option(help="Of dirichlet: the smaller, the less alike agents are.  [default: 0.5]")
+        float | None, of(SPLIT, help="Of dirichlet: the smaller, the less alike agents are.  [default: 0.5]")
     ] = None,
-    network: Annotated[
-        str | None, typer.Option(help="random, ring, complete, grid, geometric.  [default: random]")
+    sizes: Annotated[
+        str | None, of(SPLIT, metavar="<n,n,...>", help="Of by-sizes: rows per agent, or shares such as 0.5,0.3,0.2.")
     ] = None,
-    density: Annotated[
-        float | None, typer.Option(help="Share of all links a random network has.  [default: 0.7]")
+    test: Annotated[float | None, of(SPLIT, help="Share of rows held out to test on.  [default: 0.2]")] = None,
+    loss: Annotated[
+        str | None, of(SPLIT, help="least-squares, logistic or softmax.  [default: by task and number of classes]")
     ] = None,
-    method: Annotated[
-        list[str] | None, typer.Option("--method", "-m", help="NAME:key=value,...; repeat it.  [default: the paper's]")
+    ridge: Annotated[
+        float | None, of(SPLIT, help="Weight of the squared model in the loss.  [default: 0.0001]")
     ] = None,
+    weights: Annotated[
+        str | None, of(SPLIT, help="What counts alike in the sum: agents or rows.  [default: agents]")
+    ] = None,
+    no_scale: Annotated[bool, of(SPLIT, "--no-scale", help="Leave columns and targets in their own units.")] = False,
+    no_intercept: Annotated[bool, of(SPLIT, "--no-intercept", help="A model without an intercept.")] = False,
+    network: Annotated[str | None, of(HOW, help="random, ring, complete, grid, geometric.  [default: random]")] = None,
+    density: Annotated[float | None, of(HOW, help="Share of all links a random network has.  [default: 0.7]")] = None,
     walk: Annotated[
         str | None,
-        typer.Option(help="auto, cycle, cycles, stretches, metropolis, uniform, least-visited.  [default: auto]"),
+        of(HOW, help="auto, cycle, cycles, stretches, metropolis, uniform, least-visited.  [default: auto]"),
     ] = None,
     timing: Annotated[
         str | None,
-        typer.Option(help="paper, link, walkman or unit, with settings: paper:compute=measured.  [default: paper]"),
+        of(HOW, help="paper, link, walkman or unit, with settings: paper:compute=measured.  [default: paper]"),
     ] = None,
-    hops: Annotated[int | None, typer.Option(help="Stop after this many visits.  [default: 10000]")] = None,
-    time_s: Annotated[float | None, typer.Option("--time-s", help="Stop after this many virtual seconds.")] = None,
-    comm_units: Annotated[int | None, typer.Option("--comm-units", help="Stop after this many link crossings.")] = None,
-    tolerance: Annotated[
-        float | None, typer.Option(help="Stop when the model moves less than this over a lap.")
+    slow: Annotated[
+        str | None,
+        of(HOW, metavar="<i=x,...>", help="Agents that compute slower: 3=10 makes agent 3 ten times slower."),
     ] = None,
-    tune: Annotated[
-        bool, typer.Option("--tune", help="Choose each method's step or penalty by pilot runs first.")
-    ] = False,
     seed: Annotated[
-        int | None, typer.Option(help="Network, split, walk and link times follow from it.  [default: 0]")
+        int | None, of(HOW, help="Network, split, walk and link times follow from it.  [default: 0]")
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        of(RUN, "--method", "-m", metavar="<method>", help="NAME:key=value,...; repeat it.  [default: the paper's]"),
+    ] = None,
+    tune: Annotated[bool, of(RUN, "--tune", help="Choose each method's step or penalty by pilot runs first.")] = False,
+    every: Annotated[
+        int | None, of(RUN, help="Record after each so many hops.  [default: each 2 % further than the last]")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for figures and runs.  [default: amble-out]")
+        Path | None, of(RUN, "--out", "-o", help="Folder for figures and runs.  [default: amble-out]")
     ] = None,
+    hops: Annotated[int | None, of(STOP, help="After this many visits.")] = None,
+    time_s: Annotated[float | None, of(STOP, "--time-s", help="After this many virtual seconds.")] = None,
+    comm_units: Annotated[int | None, of(STOP, "--comm-units", help="After this many link crossings.")] = None,
+    tolerance: Annotated[float | None, of(STOP, help="When the model moves less than this over a lap.")] = None,
 ) -> None:
-    from amble.experiment import Experiment, parse, read
+    from amble.experiment import Experiment, parse, parse_sizes, parse_slow, read
     from amble.progress import interruptible
 
     given: dict[str, Any] = {} if experiment is None else read(experiment)
@@ -111,6 +160,13 @@ def compare(
         "agents": agents,
         "how": how,
         "alpha": alpha,
+        "sizes": None if sizes is None else parse_sizes(sizes),
+        "test": test,
+        "loss": loss,
+        "ridge": ridge,
+        "weights": weights,
+        "scale": False if no_scale else None,
+        "intercept": False if no_intercept else None,
         "network": network,
         "density": density,
         "walk": walk,
@@ -118,6 +174,7 @@ def compare(
         "time_s": time_s,
         "comm_units": comm_units,
         "tolerance": tolerance,
+        "every": every,
         "seed": seed,
         "tune": tune or None,
         "out": None if out is None else str(out),
@@ -127,6 +184,10 @@ def compare(
     if timing is not None:
         parsed = parse(timing)
         given["timing"] = {"model": parsed.pop("name"), **parsed}
+    if slow is not None:
+        chosen_timing = given.get("timing", "paper")
+        plain = {"model": chosen_timing} if isinstance(chosen_timing, str) else chosen_timing
+        given["timing"] = {**plain, "slowdown": parse_slow(slow)}
     settings = Experiment().with_settings(given)
     folder, screen = Path(settings.out), console()
     with interruptible(patient=True) as asked, warnings.catch_warnings(record=True) as caught:
@@ -160,24 +221,3 @@ def draw_all(chosen: Any, folder: Path) -> list[str]:
         shown = max(moving, key=lambda run: (hasattr(run.schedule, "token"), getattr(run.method, "tokens", 1)))
         written += [shown.plot_network(folder / "network.png"), shown.plot_timeline(folder / "timeline.png")]
     return [path.name for path in written]
-
-
-@app.command(short_help="Draw the network and the tokens' time line of a saved run.")
-def draw(
-    run: Annotated[Path, typer.Argument(help="A saved run: its .json or .npz, or both files' common path.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path(),
-    hops: Annotated[int, typer.Option(help="How many hops the time line shows.", min=1)] = 40,
-) -> None:
-    """Draw the paper's figures 1 and 2 from a saved run: the network with its tokens, and which copy is updated when.
-
-    **Example**
-
-    `amble draw amble-out/2-api-bcd --out pictures`
-    """
-    from amble.experiment import make_folder
-    from amble.run import load_run
-
-    loaded = load_run(run)
-    make_folder(out)
-    written = [loaded.plot_network(out / "network.png"), loaded.plot_timeline(out / "timeline.png", hops)]
-    console().print(f"written: {', '.join(map(str, written))}")

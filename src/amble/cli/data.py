@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from amble.cli.app import app, console
+from amble.cli.app import Commands, app, console
 
 DATA_HELP = """The data sets known by name, and where each is.
 
@@ -21,7 +21,7 @@ Files are looked for in the folder that the environment variable AMBLE_DATA name
 your own needs no name here: `amble compare --data rows.csv`.
 """
 
-data = typer.Typer(help=DATA_HELP, rich_markup_mode="markdown")
+data = typer.Typer(cls=Commands, help=DATA_HELP, rich_markup_mode="markdown")
 app.add_typer(data, name="data", short_help="List the named data sets, and download them.")
 
 

@@ -1,0 +1,29 @@
+"""amble draw."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amble.cli.app import app, console
+
+
+@app.command(short_help="Draw the network and the tokens' time line of a saved run.")
+def draw(
+    run: Annotated[Path, typer.Argument(help="A saved run: its .json or .npz, or both files' common path.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path(),
+    hops: Annotated[int, typer.Option(help="How many hops the time line shows.", min=1)] = 40,
+) -> None:
+    """Draw the paper's figures 1 and 2 from a saved run: the network with its tokens, and which copy is updated when.
+
+    **Example**
+
+    `amble draw amble-out/2-api-bcd --out pictures`
+    """
+    from amble.experiment import make_folder
+    from amble.run import load_run
+
+    loaded = load_run(run)
+    make_folder(out)
+    written = [loaded.plot_network(out / "network.png"), loaded.plot_timeline(out / "timeline.png", hops)]
+    console().print(f"written: {', '.join(map(str, written))}")
