@@ -18,7 +18,7 @@ LET_IN, REFUSED = b"an invitation", "the run has another authority"
 
 
 def judge(shown, answer):
-    answer("" if shown == LET_IN else REFUSED)
+    answer(None if shown == LET_IN else REFUSED)
 
 
 @pytest.fixture
@@ -36,21 +36,33 @@ def at_the_door(tmp_path):
 
 def test_what_is_shown_is_let_in_or_refused_with_a_reason(at_the_door):
     stranger, link = at_the_door
-    assert door.knock(stranger, link, LET_IN) == ""
+    assert door.knock(stranger, link, LET_IN) == door.Answer("welcome")
     time.sleep(2 * door.BETWEEN_S)
-    assert door.knock(stranger, link, b"else") == REFUSED
+    assert door.knock(stranger, link, b"else") == door.Answer("refused", REFUSED)
+
+
+@pytest.mark.parametrize("words", ["", "welcome"])
+def test_a_refusal_is_one_whatever_its_words(tmp_path, words):
+    ring = Ring(tmp_path, ["a", "b"])
+    refuse = lambda _shown, answer: answer(words)  # noqa: E731
+    transport = Transport.open(place_of(ring.place("a")), lambda *_: None, lambda *_: None, refuse)
+    try:
+        answer = door.knock(place_of(ring.place("b")), Link("a", HOST, ring.ports["a"]), LET_IN)
+    finally:
+        transport.close()
+    assert answer == door.Answer("refused", words)
 
 
 def test_nobody_answers_where_nobody_is(at_the_door):
     stranger, link = at_the_door
-    assert door.knock(stranger, replace(link, port=free_port()), LET_IN) is None
+    assert door.knock(stranger, replace(link, port=free_port()), LET_IN) == door.Answer("silent")
 
 
 def test_a_certificate_of_another_authority_does_not_come_to_the_door(tmp_path, at_the_door):
     stranger, link = at_the_door
     folder = Authority.make().issue(tmp_path / "foreign", "x")
     foreign = {kind: folder / f"{kind}.pem" for kind in ("certificate", "key")}
-    assert door.knock(replace(stranger, **foreign), link, LET_IN) is None
+    assert door.knock(replace(stranger, **foreign), link, LET_IN) == door.Answer("silent")
 
 
 def test_an_agent_has_other_things_to_do_than_to_open(at_the_door):
@@ -61,7 +73,7 @@ def test_an_agent_has_other_things_to_do_than_to_open(at_the_door):
         each.start()
     for each in knocking:
         each.join(30)
-    assert set(answers) == {"", door.CROWDED}
+    assert set(answers) == {door.Answer("welcome"), door.Answer("busy")}
 
 
 def test_one_knocks_until_the_neighbour_is_up(at_the_door, monkeypatch):
@@ -69,7 +81,7 @@ def test_one_knocks_until_the_neighbour_is_up(at_the_door, monkeypatch):
     stranger, link = at_the_door
     monkeypatch.setattr(door, "AGAIN_S", 0.05)
     monkeypatch.setattr(door, "REFUSED_S", 0.05)
-    said = iter([None, REFUSED, door.CROWDED, "", ""])
+    said = iter(map(door.Answer, ["silent", "refused", "busy", "welcome", "welcome"]))
     up, ended, knocks = threading.Event(), threading.Event(), []
 
     def knock(_place, _link, shown):

@@ -15,9 +15,9 @@ import pytest
 from amble import AmbleError
 from amble.arrays import named_leaves, tree_map
 from amble.live import visits as live_visits
-from amble.live.effects import Ask, Custody, Persist, Reply, Report, Settings, Share, Sight, Visit
+from amble.live.effects import Ask, Custody, Left, Persist, Reply, Report, Settings, Share, Sight, Visit
 from amble.live.formats import wire
-from amble.live.formats.journal import VISIT, Event, Journal, Visited
+from amble.live.formats.journal import VISIT, Event, Journal, Visited, read_events
 from amble.live.formats.packing import digest
 from amble.live.message import Ending, Epoch, Token
 from amble.live.protocol import Core
@@ -112,14 +112,14 @@ def test_the_record_has_a_line_a_visit_and_the_events_theirs(tmp_path):
         journal.persist(effect(1), 0.5)
         journal.persist(Persist({"sight/0": Sight(Epoch(3, 1), 4)}), 0.6)  # no visit
         journal.persist(effect(12), 1.5, 0.25, 0.125)
-        journal.event(Report("reissue", 1, Epoch(2, 0), 12, "bert has it no more"), 2.5)
+        journal.event(Report("reissue", 1, Epoch(2, 0), 12, "bert has it no more", ("bert", "cleo")), 2.5)
         journal.event(Report("stopped", words="enough"), 3.5)
         lines, events = journal.visits(), journal.events()
     visit = effect(12).visit
     assert [line.number for line in lines] == [1, 12]
     assert lines[1] == Visited(12, 0, 1, 0, 12, "cleo", 1.5, 0.25, 0.125, digest(visit.before), digest(visit.after))
     assert events == [
-        Event("reissue", 1, 2, 0, 12, "bert has it no more", 2.5),
+        Event("reissue", 1, 2, 0, 12, "bert has it no more", 2.5, ("bert", "cleo")),
         Event("stopped", -1, None, None, 0, "enough", 3.5),
     ]
 
@@ -287,10 +287,34 @@ def test_files_that_are_no_journals_are_refused(tmp_path):
 def test_a_journal_of_another_format_is_refused(written):
     with contextlib.closing(sqlite3.connect(written)) as connection:
         connection.execute("PRAGMA user_version = 1")
-    refuses(written, "is a journal of format 1, and this amble reads format 3")
+    refuses(written, "is a journal of format 1, and this amble reads format 4")
     with contextlib.closing(sqlite3.connect(written)) as connection:
         connection.execute("PRAGMA user_version = 2")
-    refuses(written, "its record is read, but a run goes on in format 3 only")
+    refuses(written, "its record is read, but a run goes on in format 4 only")
+
+
+def test_a_journal_of_format_3_is_read_and_goes_on_in_format_4(tmp_path):
+    """It named who was counted out, and how an agent had left, in words only."""
+    reports = [Report("reissue", 1, Epoch(2, 0), 12, "bert, cleo", ("bert", "cleo")), Report("stopped", words="a, b"),
+               Report("recount", 0, Epoch(3, 0), 15)]  # fmt: skip
+    path = tmp_path / "j"
+    with opened(path) as journal:
+        persist_many(journal, (1, 2))
+        journal.persist(Persist({"left": "all that it gave is out of the model"}), 3.0)
+        for report in reports:
+            journal.event(report, 4.0)
+        events = journal.events()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE events DROP COLUMN buried")
+        connection.execute("PRAGMA user_version = 3")
+        assert list(read_events(connection)) == events
+    with opened(path) as journal:
+        assert journal.events() == events
+        assert_same(journal.load(), state_after(2) | {"left": Left(True, "all that it gave is out of the model")})
+        journal.event(reports[0], 5.0)
+        assert journal.events()[-1].buried == ("bert", "cleo")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
 
 
 def test_a_journal_cut_short_anywhere_is_refused(written):

@@ -95,7 +95,7 @@ def _run(node: Node, place: Place, folder: Path, again: bool) -> str:
     try:
         if node.core.left:
             raise AmbleError(
-                f"{place.name} has left this run ({node.core.left}); amble join makes a folder for a new one."
+                f"{place.name} has left this run ({node.core.left.words}); amble join makes a folder for a new one."
             )
         transport = _open(node, place, again)
     except AmbleError:

@@ -66,14 +66,22 @@ class Wake(NamedTuple):
     at_s: float
 
 
+class Left(NamedTuple):
+    """How an agent has left."""
+
+    all_out: bool  # whether nothing that it gave is in the model any more
+    words: str
+
+
 class Report(NamedTuple):
-    """Something that a person, a checker or a replay may want to know; of a recount or reissue, who is buried."""
+    """Something that a person, a checker or a replay may want to know."""
 
     kind: str
     token: int = -1
     epoch: Epoch | None = None
     hop: int = 0
-    words: str = ""
+    words: str = ""  # for people: nothing is decided by it
+    buried: tuple[str, ...] = ()  # of a recount or reissue: who is counted out as it begins
 
 
 Effect = Persist | Reply | Ask | Wake | Report

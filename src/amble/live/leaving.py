@@ -7,7 +7,6 @@ from pathlib import Path
 from amble.errors import AmbleError, is_number
 from amble.live import glance
 from amble.live.node import LEAVE
-from amble.live.protocol import ALL_OUT
 from amble.live.records.collect import read_status
 from amble.live.settings.agent_config import AgentConfig
 from amble.run import write_whole
@@ -42,7 +41,7 @@ def follow(folder: Path, within_s: float, say: Callable[[str], None]) -> tuple[s
         status = read_status(folder)
         name = status.get("name", folder.name)
         if status.get("left"):
-            return f"{name} has left: {status['left']}", status["left"] == ALL_OUT
+            return f"{name} has left: {status['left']}", bool(status.get("all_out"))
         if status.get("stopped"):
             return f"the run has ended before {name} had left: {status['stopped']}", False
         waits = [f"token {m} waits {said['waits']}" for m, said in status.get("tokens", {}).items() if said["waits"]]

@@ -154,7 +154,7 @@ class Node:
         self.anew = True
         self.inputs.put(self.core.tick)
 
-    def knocked(self, shown: bytes, answer: Callable[[str], None]) -> None:
+    def knocked(self, shown: bytes, answer: Callable[[str | None], None]) -> None:
         self.inputs.put(lambda _: self._let_in(shown, answer))
 
     # --- the one thread ---------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ class Node:
             self.told.add(question.sender)
         return self.core.heard(now, self.heard, question)
 
-    def _let_in(self, shown: bytes, answer: Callable[[str], None]) -> list[Effect]:
+    def _let_in(self, shown: bytes, answer: Callable[[str | None], None]) -> list[Effect]:
         try:
             guest = joining.admit(self.config, self.folder, shown)
             AgentConfig.read(self.folder)  # which must be right when all begins anew
@@ -183,7 +183,7 @@ class Node:
         if guest:
             log.info("%s is invited, and is a neighbour from now on; the links are made anew", guest)
         self.anew = self.anew or bool(guest)
-        answer("")
+        answer(None)
         return []
 
     def run(self, transport: Transport) -> str:
@@ -216,7 +216,7 @@ class Node:
                 self._write_status(ended=not self.anew)
             self._keep_elapsed(time.monotonic(), 0.0)
             self.journal.close()
-        return self.core.stopped or self.core.left
+        return self.core.stopped or (self.core.left.words if self.core.left else "")
 
     def _elapsed_s(self, now: float, every_s: float) -> float | None:
         """How long the run has been under way here, if that is to be kept now: it was not for so long."""
@@ -256,7 +256,7 @@ class Node:
     def _finished(self) -> bool:
         if self.ending.is_set() or self.anew or self.core.left:
             return True
-        if not self.core.stopped:
+        if self.core.ending is None:
             return False
         now, linger_s = time.monotonic(), self.config.timing.patience_s + LINGER_S
         if self.stopped_s is None:
@@ -335,7 +335,8 @@ class Node:
             "up": sorted(set(core.neighbours) - core.down_s.keys()), "down": sorted(core.down_s),
             "doubts": {name: doubt.why for name, doubt in sorted(core.doubts.of.items())},
             "tokens": tokens, "stopped": core.stopped, "cause": core.ending.cause if core.ending else "",
-            "ended": ended, "leaving": core.leaving, "left": core.left,
+            "ended": ended, "leaving": core.leaving,
+            "left": core.left.words if core.left else "", "all_out": bool(core.left and core.left.all_out),
             "doubled": self.doubled(), "missing": core.missing,
             "model": w is not None,
         }  # fmt: skip

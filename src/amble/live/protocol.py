@@ -49,7 +49,7 @@ import numpy as np
 
 from amble.arrays import BEYOND
 from amble.live import message as messages
-from amble.live.effects import Ask, Custody, Effect, Errand, Reply, Report, Share, Sight, Visit, Wake
+from amble.live.effects import Ask, Custody, Effect, Errand, Left, Reply, Report, Share, Sight, Visit, Wake
 from amble.live.formats.packing import flat
 from amble.live.message import (
     Accepted,
@@ -73,7 +73,6 @@ from amble.live.standpoint import RETRY, SILENCE, Standpoint
 PROBES_MAX = 10  # of one that has taken a token: who then says that it works, and still has it, keeps it
 NEVER = Epoch(-1, 0)  # of a share that was taken out again
 DIVERGED = "see that no column is much larger than the others, or try a smaller step or larger penalty"
-ALL_OUT = "all that it gave is out of the model"
 
 
 @dataclass
@@ -101,7 +100,7 @@ class Core(Standpoint):
                 self._visit(now, Token(m, Epoch(0, self.place), 0, self.me, self.visits.parcel(m)), None)
         if "holder" not in self.rows:
             self._persist({"holder": self.visits.holder(self.objective)})
-        if self.stopped:
+        if self.ending:
             self._flood()
         return self._said(now)
 
@@ -200,9 +199,9 @@ class Core(Standpoint):
         return "leaving" in self.rows
 
     @property
-    def left(self) -> str:
+    def left(self) -> Left | None:
         """How this agent has left, once it has."""
-        return str(self.rows.get("left", ""))
+        return self.rows.get("left")
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -234,7 +233,7 @@ class Core(Standpoint):
         if self.visits.exact and (forgot or gone.any()) and epoch.number < messages.EPOCHS_MAX:
             epoch = Epoch(epoch.number + 1, self.place)
             parcel = self.visits.recount(parcel, epoch, gone, holder)
-            self.saying.append(Report("recount", m, epoch, message.hop, ", ".join(self._names(gone))))
+            self.saying.append(self._new_epoch("recount", m, epoch, message.hop, gone))
         share = self.rows.get(f"share/{m}")
         fresh = share is None or share.epoch != epoch
         known = (holder, share.share if share else self.visits.share(), parcel, self.place, message.hop + 1, fresh)
@@ -400,10 +399,14 @@ class Core(Standpoint):
         to = self._next(now, message, "")
         fresh = Custody(message, to, custody.giver, custody.given, bool(to))
         # said first: a crash in between must not leave an epoch of which the record does not know how it began
-        self.saying.append(Report("reissue", m, epoch, message.hop, ", ".join(self._names(gone))))
+        self.saying.append(self._new_epoch("reissue", m, epoch, message.hop, gone))
         self._persist({f"custody/{m}": fresh, f"sight/{m}": Sight(epoch, message.hop)})
         self.errands[m], self.seen_s[m] = Errand(again_s=now, held_s=self.errands[m].held_s), now
         self._hand_over(now, m)
+
+    def _new_epoch(self, kind: str, m: int, epoch: Epoch, hop: int, gone: Any) -> Report:
+        buried = tuple(self._names(gone))
+        return Report(kind, m, epoch, hop, ", ".join(buried), buried)
 
     # --- the back-stop ----------------------------------------------------------------------------------------------
 
@@ -474,18 +477,18 @@ class Core(Standpoint):
             for name in sorted(sending):
                 self._ask(name, Leaving(self.me))
         if not inside and (now >= self.leave_by_s or not (held or sending)):
-            words = ALL_OUT
+            left = Left(True, "all that it gave is out of the model")
         elif now >= self.leave_by_s:
-            left = ", ".join(map(str, inside))
-            words = f"its time was over: tokens {left} are counted anew without it, as without the dead"
+            tokens_left = ", ".join(map(str, inside))
+            left = Left(False, f"its time was over: tokens {tokens_left} are recounted without it, as without the dead")
         else:
             return
-        self._persist({"left": words})
-        self.saying.append(Report("left", words=words))
+        self._persist({"left": left})
+        self.saying.append(Report("left", words=left.words))
 
     def _said(self, now: float) -> list[Effect]:
         """What follows from the state as it is now, and then all that was said."""
-        if not self.stopped:
+        if self.ending is None:
             for m in range(self.settings.tokens):
                 self._hand_over(now, m)
                 self._silent(now, m)

@@ -10,6 +10,7 @@ Each row has a checksum of its own, as SQLite has none; the record has none, for
 While a journal is open no other process can open it: two processes that are one agent would make two of each token.
 """
 
+import json
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from amble.run import ending
 
 PUT = "INSERT INTO rows VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body"
 VISIT = "INSERT INTO visits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-EVENT = "INSERT INTO events (kind, token, epoch, author, hop, words, time_s) VALUES (?, ?, ?, ?, ?, ?, ?)"
+EVENT = "INSERT INTO events (kind, token, epoch, author, hop, words, time_s, buried) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 ABOUT = "REPLACE INTO about VALUES (?, ?)"
 ELAPSED = "elapsed_s"
 DROP = "DELETE FROM {0} WHERE number <= ? AND number < (SELECT min(number) FROM {0}) + ?"
@@ -61,8 +62,25 @@ class Event(NamedTuple):
     epoch: int | None
     author: int | None
     hop: int
-    words: str
+    words: str  # for people
     time_s: float
+    buried: tuple[str, ...] = ()  # of a recount or reissue: who was counted out as it began
+
+
+def read_events(connection: sqlite3.Connection) -> tuple[Event, ...]:
+    """In their order, from a journal of any format that is read."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    columns = [name for name in Event._fields if version == journal_file.FORMAT or name != "buried"]
+    lines = connection.execute(f"SELECT {', '.join(columns)} FROM events ORDER BY number")
+    return tuple(event_of(dict(zip(columns, line, strict=True))) for line in lines)
+
+
+def event_of(fields: dict[str, Any]) -> Event:
+    """An event from its fields; the earlier formats did not have all of them."""
+    buried = fields.get("buried")
+    if buried is None:
+        buried = journal_file.buried_before_4(fields["kind"], fields["words"])
+    return Event(**{**fields, "buried": tuple(json.loads(buried) if isinstance(buried, str) else buried)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +110,7 @@ class Journal:
                     raise AmbleError(f"the disk of {path} cannot hold a journal; put it on a local disk.")
                 connection.execute("BEGIN IMMEDIATE")  # takes hold of the file
                 connection.execute("COMMIT")
+                journal_file.upgrade(connection)
                 ending(path, "-shm").unlink(missing_ok=True)  # an index that the check of a crashed one's log has left
                 return cls(path, rows, connection, visits_max)
             except BaseException:
@@ -136,7 +155,8 @@ class Journal:
     def event(self, report: Report, time_s: float) -> None:
         """One line among the events."""
         epoch = report.epoch or (None, None)
-        work: list[Work] = [(EVENT, [(report.kind, report.token, *epoch, report.hop, report.words, time_s)])]
+        line = (report.kind, report.token, *epoch, report.hop, report.words, time_s, json.dumps(report.buried))
+        work: list[Work] = [(EVENT, [line])]
         if self.visits_max:
             with sentences(self.path):
                 (last,) = self.connection.execute("SELECT max(number) FROM events").fetchone()
@@ -170,9 +190,8 @@ class Journal:
             return [Visited(*line) for line in self.connection.execute("SELECT * FROM visits ORDER BY number")]
 
     def events(self) -> list[Event]:
-        columns = ", ".join(Event._fields)
         with sentences(self.path):
-            return [Event(*line) for line in self.connection.execute(f"SELECT {columns} FROM events ORDER BY number")]
+            return list(read_events(self.connection))
 
     def _write(self, work: list[Work]) -> None:
         with sentences(self.path):

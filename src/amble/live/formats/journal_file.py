@@ -1,6 +1,7 @@
 """The file of a journal: made whole, checked before it is trusted, and its errors put into sentences."""
 
 import contextlib
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -12,7 +13,11 @@ from amble.live.formats.packing import Refusal
 from amble.live.formats.rows import Rows
 from amble.run import ending
 
-FORMAT, WITH_LEDGERS = 3, 2  # the second had one share per token in its rows, and the same record
+FORMAT = 4
+WITHOUT_BURIED, WITH_LEDGERS = (
+    3,
+    2,
+)  # earlier ones: 3 named the buried in words only, 2 had a share per token in rows, too
 APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it in the header
 SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
 WAIT_S = 1.0  # for another process to let go of the file
@@ -31,7 +36,7 @@ CREATE TABLE visits (
 ) STRICT;
 CREATE TABLE events (
     number INTEGER PRIMARY KEY, kind TEXT NOT NULL, token INTEGER NOT NULL, epoch INTEGER, author INTEGER,
-    hop INTEGER NOT NULL, words TEXT NOT NULL, time_s REAL NOT NULL
+    hop INTEGER NOT NULL, words TEXT NOT NULL, time_s REAL NOT NULL, buried TEXT NOT NULL DEFAULT '[]'
 ) STRICT;
 """
 
@@ -105,8 +110,26 @@ def check_format(path: Path, version: int, record_only: bool = False) -> None:
             f"{path} is a journal of format {version}, of an earlier amble: its record is read, but a run goes on in "
             f"format {FORMAT} only; finish the run with the amble that began it, or begin it anew in a new folder."
         )
-    if version not in (FORMAT, WITH_LEDGERS):
+    if version not in (FORMAT, WITHOUT_BURIED, WITH_LEDGERS):
         raise AmbleError(f"{path} is a journal of format {version}, and this amble reads format {FORMAT}.")
+
+
+def upgrade(connection: sqlite3.Connection) -> None:
+    """A journal of format 3 as one of format 4, whole or not at all."""
+    if connection.execute("PRAGMA user_version").fetchone() != (WITHOUT_BURIED,):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("ALTER TABLE events ADD COLUMN buried TEXT NOT NULL DEFAULT '[]'")
+    for number, kind, words in connection.execute("SELECT number, kind, words FROM events").fetchall():
+        names = json.dumps(buried_before_4(kind, words))
+        connection.execute("UPDATE events SET buried = ? WHERE number = ?", (names, number))
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.execute("COMMIT")
+
+
+def buried_before_4(kind: str, words: str) -> list[str]:
+    """From an event of a journal of format 3 or a record of format 2, whose words were these names."""
+    return [name for name in words.split(", ") if name] if kind in ("recount", "reissue") else []
 
 
 def load(connection: sqlite3.Connection, rows: Rows) -> dict[str, Any]:

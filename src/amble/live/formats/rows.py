@@ -7,7 +7,7 @@
     stopped     why the run has ended (message.Ending)
     leaving     that the agent is to leave it
     probed      who last asked whether it works: written to see that the disk does
-    left        how it has left
+    left        how it has left (effects.Left)
 
 A row is a frame (packing.py): its prefix is a version and its name, so that none is ever taken for another; the row
 without its tree is the header, and the tree is the numbers.
@@ -20,7 +20,7 @@ from typing import Any
 
 from amble.arrays import Tree
 from amble.errors import AmbleError, need
-from amble.live.effects import Custody, Share, Sight
+from amble.live.effects import Custody, Left, Share, Sight
 from amble.live.formats.packing import DIGEST_DIGITS, Packing, Refusal, frame, unframe
 from amble.live.formats.shape import Shape
 from amble.live.message import Ending, Epoch
@@ -39,7 +39,7 @@ _decoders: dict[str, Any] = {
     "stopped": msgspec.msgpack.Decoder(Ending),
     "leaving": msgspec.msgpack.Decoder(str),
     "probed": msgspec.msgpack.Decoder(str),
-    "left": msgspec.msgpack.Decoder(str),
+    "left": msgspec.msgpack.Decoder(Left | str),
 }
 
 
@@ -102,4 +102,9 @@ def _together(kind: str, header: Any, tree: Tree) -> Any:
         return Share(header, tree)
     if kind == "custody":
         return header._replace(message=header.message._replace(payload=tree))
-    return header
+    return _left_before_4(header) if isinstance(header, str) and kind == "left" else header
+
+
+def _left_before_4(words: str) -> Left:
+    """From a journal of format 3, which had the sentence only."""
+    return Left(words == "all that it gave is out of the model", words)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from amble.errors import need
 from amble.live.network.place import Link, Place, door_key, settings
@@ -19,13 +19,20 @@ from amble.live.network.place import Link, Place, door_key, settings
 ANSWER_S = 5.0
 AGAIN_S = 2.0
 WELCOME = b"welcome"
+BUSY, REFUSED = b"\0", b"\1"  # the first byte of what is no welcome; a reason follows the second
 WAITING_MAX, BETWEEN_S = 4, 0.1  # at an agent's door: it has other things to do
 REFUSED_S = 60.0
-CROWDED = "others are at the door: knock again"
 
-Knocked = Callable[[bytes, Callable[[str], None]], None]  # what is shown, and how to answer: "" is welcome
+Knocked = Callable[[bytes, Callable[[str | None], None]], None]  # what is shown, and how to answer: why not, or None
 
 log = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """What is said at a door."""
+
+    outcome: Literal["welcome", "busy", "refused", "silent"]
+    reason: str = ""  # of a refusal
 
 
 @dataclass
@@ -45,12 +52,12 @@ class Door:
             crowded = self.waiting > WAITING_MAX or now - self.last_s < BETWEEN_S
             self.last_s = self.last_s if crowded else now
 
-        def answer(refusal: str) -> None:
+        def answer(refusal: str | None) -> None:
             try:
-                if refusal:
-                    query.reply_err(refusal.encode())
-                else:
+                if refusal is None and not crowded:
                     query.reply(self.key, WELCOME)
+                else:
+                    query.reply_err(BUSY if crowded else REFUSED + str(refusal).encode())
             except Exception as error:  # the session is closed: it will knock again
                 log.debug("a knock on %s was not answered: %s", self.key, error)
             finally:
@@ -59,13 +66,13 @@ class Door:
                     self.waiting -= 1
 
         if crowded:
-            answer(CROWDED)
+            answer(None)
         else:
             self.knocked(bytes(query.payload or b""), answer)
 
 
-def knock(place: Place, neighbour: Link, shown: bytes) -> str | None:
-    """What the neighbour says: "" for welcome, or why not; None where nobody answers."""
+def knock(place: Place, neighbour: Link, shown: bytes) -> Answer:
+    """What the neighbour says."""
     zenoh = need("zenoh", "live")
     wanted: dict[str, Any] = settings(place, only=neighbour)
     try:
@@ -73,14 +80,16 @@ def knock(place: Place, neighbour: Link, shown: bytes) -> str | None:
         try:
             for reply in session.get(door_key(place.run, neighbour.name), payload=shown, timeout=ANSWER_S):
                 if reply.ok is not None:
-                    return "" if bytes(reply.ok.payload) == WELCOME else "it gave no answer of amble's"
-                return bytes(reply.err.payload)[:500].decode(errors="replace")
-            return None
+                    welcome = bytes(reply.ok.payload) == WELCOME
+                    return Answer("welcome") if welcome else Answer("refused", "it gave no answer of amble's")
+                said = bytes(reply.err.payload)[:500]
+                return Answer("busy") if said == BUSY else Answer("refused", said[1:].decode(errors="replace"))
+            return Answer("silent")
         finally:
             session.close()
     except zenoh.ZError as error:
         log.debug("nobody opened at %s: %s", neighbour.name, error)
-        return None
+        return Answer("silent")
 
 
 def knock_at_all(place: Place, shown: bytes, is_up: Callable[[str], bool], ended: threading.Event) -> None:
@@ -92,6 +101,7 @@ def knock_at_all(place: Place, shown: bytes, is_up: Callable[[str], bool], ended
                 del waiting[link]
             elif time.monotonic() >= at_s:
                 answer = knock(place, link, shown)
-                waiting[link] = time.monotonic() + (AGAIN_S if answer in (None, "", CROWDED) else REFUSED_S)
-                if answer and answer != CROWDED:
-                    log.warning("%s does not let us in: %s", link.name, answer)
+                refused = answer.outcome == "refused"
+                waiting[link] = time.monotonic() + (REFUSED_S if refused else AGAIN_S)
+                if refused:
+                    log.warning("%s does not let us in: %s", link.name, answer.reason)

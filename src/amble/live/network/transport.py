@@ -82,7 +82,7 @@ class Transport:
 
         hear(sender, payload, reply): a question; reply(answer) may be called once, from any thread, and a reply that is
         thrown away uncalled tells the asker at once that there is none. peer(name, up): a neighbour came or went.
-        knocked(shown, reply): somebody is at the door; reply("") lets it in, reply(words) says why not. anew(): the
+        knocked(shown, reply): somebody is at the door; reply(None) lets it in, reply(reason) does not. anew(): the
         links must be made anew, best in a new process; without it that is done here.
         """
         transport = cls(place, hear, peer, knocked, anew)

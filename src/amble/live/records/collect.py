@@ -8,7 +8,7 @@ from typing import Any
 
 from amble.errors import AmbleError
 from amble.live.formats import journal_file
-from amble.live.formats.journal import Event, Visited
+from amble.live.formats.journal import Event, Visited, read_events
 from amble.live.records.record import Record
 from amble.live.settings.agent_config import FILE, AgentConfig
 from amble.run import ending
@@ -84,9 +84,7 @@ def _read_journal(path: Path, run: str, name: str) -> tuple[tuple[Visited, ...],
                     f"run {run} was expected; bring back its own."
                 )
             visits = tuple(Visited(*line) for line in connection.execute("SELECT * FROM visits ORDER BY number"))
-            columns = ", ".join(Event._fields)
-            events = tuple(Event(*line) for line in connection.execute(f"SELECT {columns} FROM events ORDER BY number"))
-            return visits, events
+            return visits, read_events(connection)
     finally:
         if not had_index:  # which SQLite makes to read a crashed agent's log
             index.unlink(missing_ok=True)

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble.errors import AmbleError
-from amble.live.formats.journal import Event, Visited
+from amble.live.formats.journal import Event, Visited, event_of
 from amble.run import write_whole
 
-FORMAT = 2
+FORMAT, WITHOUT_BURIED = 3, 2  # the earlier one named the buried in the words of an event only
 FILE = "record.npz"
 
 
@@ -92,7 +92,7 @@ def load(path: Path) -> Record:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as held:
             arrays = dict(held)
         about = json.loads(str(arrays.pop("about")))
-        if about["format"] != FORMAT:
+        if about["format"] not in (FORMAT, WITHOUT_BURIED):
             raise AmbleError(f"{path} is a record of format {about['format']}, and this amble reads format {FORMAT}.")
         if about["sha256"] != _sha(arrays):
             raise ValueError
@@ -106,7 +106,7 @@ def load(path: Path) -> Record:
             about["founders"],
             about["tokens"],
             {name: tuple(sorted(lines)) for name, lines in visits.items()},
-            {name: tuple(Event(**event) for event in events) for name, events in about["events"].items()},
+            {name: tuple(map(event_of, events)) for name, events in about["events"].items()},
             about["status"],
         )
     except AmbleError:

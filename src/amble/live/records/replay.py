@@ -178,8 +178,7 @@ class Replay:
             del self.parcels[source]  # nobody else can ask for it: memory stays bounded
 
     def _counted_anew(self, parcel: Any, event: Event, holder: Any = None) -> Any:
-        buried = {name for name in event.words.split(", ") if name}
-        flags = np.array([float(name in buried) for name in self.record.agents])
+        flags = np.array([float(name in event.buried) for name in self.record.agents])
         flags = np.append(flags, np.zeros(len(parcel.buried) - len(flags)))
         return self.visits.recount(parcel, Epoch(event.epoch or 0, event.author or 0), flags, holder)
 
