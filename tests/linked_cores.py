@@ -2,8 +2,10 @@
 
 from amble.live.effects import Ask, Persist, Reply, Report, Settings
 from amble.live.faults.tally import Mean
+from amble.live.formats.journal import _line, event_of
 from amble.live.message import Passed, Token
 from amble.live.protocol import Core
+from amble.live.records.record import Record
 from amble.live.visits import GiftVisits, RawVisits
 
 NAMES = ("a", "b", "c")
@@ -19,6 +21,7 @@ class Link:
         kind = GiftVisits if exact else RawVisits
         self.visits = kind(Mean(tokens), 1, len(names), self.settings.tolerance)
         self.disks = {name: {} for name in names}
+        self.lines = {name: [] for name in names}
         self.asks, self.reports, self.replies, self.now, self.number = [], [], {}, 0.0, 0
         self.cores = {}
         for name in names:
@@ -41,6 +44,7 @@ class Link:
         for effect in effects:
             if isinstance(effect, Persist):
                 self.disks[name].update(effect.rows)
+                self.lines[name] += [effect.visit] if effect.visit else []
             elif isinstance(effect, Ask):
                 self.asks.append((name, effect))
             elif isinstance(effect, Reply):
@@ -90,5 +94,19 @@ class Link:
     def said(self, kind):
         return [(name, report) for name, report in self.reports if report.kind == kind]
 
+    def record(self):
+        """As amble collect has it from journals."""
+        visits = {name: tuple(_line(visit, self.now, 0.0, 0.0) for visit in self.lines[name]) for name in self.disks}
+        events = {name: tuple(event_of(_fields(report)) for who, report in self.reports if who == name)
+                  for name in self.disks}  # fmt: skip
+        agents = self.settings.agents
+        return Record("made up", agents, len(agents), self.settings.tokens, visits, events, {})
+
     def visited(self):
         return [(name, report.hop) for name, report in self.said("visit")]
+
+
+def _fields(report):
+    """A report as the journal has it."""
+    number, author = report.epoch or (None, None)
+    return report._asdict() | {"epoch": number, "author": author, "time_s": 0.0}

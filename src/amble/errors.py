@@ -11,6 +11,19 @@ class AmbleError(ValueError):
     """Something given to amble cannot be used; the message says what was given, what is expected and what to do."""
 
 
+class Unusable(AmbleError):
+    """A file or address that cannot be used. `problem` is what is wrong with it, without the advice that follows it:
+    whoever asked for the file may know better what to do."""
+
+    problem: str = ""
+
+
+def unusable(problem: str, advice: str) -> Unusable:
+    error = Unusable(f"{problem}; {advice}.")
+    error.problem = problem
+    return error
+
+
 def is_number(value: Any) -> bool:
     """Whether it is a number and not a truth value, which Python counts among them."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)

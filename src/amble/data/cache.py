@@ -12,7 +12,7 @@ from typing import Any
 from amble.data import libsvm
 from amble.data.known import SETS, Part, checksum
 from amble.data.packed import read_bytes, unpacked
-from amble.errors import AmbleError
+from amble.errors import AmbleError, Unusable, unusable
 
 PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 UNPACKED_BYTES_MAX = 512 * 2**20
@@ -49,9 +49,10 @@ def check(name: str, part: Part, content: bytes, where: str) -> tuple[Any, Any]:
     X, y = libsvm.parse(unpacked(content, where, UNPACKED_BYTES_MAX), where, SETS[name].columns)
     found = checksum(X, y)
     if found != part.sha256:
-        raise AmbleError(
+        raise unusable(
             f"{where} is not {part.file} as it was published: the checksum of its {len(y):,} rows begins with "
-            f"{found[:12]}, and that of the {part.rows:,} published ones with {part.sha256[:12]}; copy it again."
+            f"{found[:12]}, and that of the {part.rows:,} published ones with {part.sha256[:12]}",
+            "copy it again",
         )
     return X, y
 
@@ -61,8 +62,8 @@ def read_part(name: str, part: Part) -> tuple[Any, Any]:
     path = find(part) or fetch(name, part)
     try:
         return check(name, part, read_bytes(path), str(path))
-    except AmbleError as error:
-        raise AmbleError(f"{reason(error)}; delete it, and fetch it again with: amble data get {name}.") from error
+    except Unusable as error:
+        raise AmbleError(f"{error.problem}; delete it, and fetch it again with: amble data get {name}.") from error
 
 
 def fetch(name: str, part: Part) -> Path:
@@ -78,10 +79,10 @@ def fetch(name: str, part: Part) -> Path:
         check(name, part, content, url)
         held.write_bytes(content)
         os.replace(held, goal)
-    except AmbleError as error:
+    except Unusable as error:
         files = " and ".join(url_of(each) for each in SETS[name].parts if each is part or find(each) is None)
         raise AmbleError(
-            f"{reason(error)}; try again, or get {files} by other means and put what you get into {folder}, or into "
+            f"{error.problem}; try again, or get {files} by other means and put what you get into {folder}, or into "
             "the folder that the environment variable AMBLE_DATA names."
         ) from error
     except OSError as error:
@@ -107,7 +108,7 @@ def get(name: str) -> list[tuple[Path, bool]]:
     for part in SETS[name].parts:
         path = find(part)
         if path is not None and path.parent != cache_folder():
-            read_part(name, part)  # in a folder that is not ours to mend: if it is wrong, this says so
+            read_part(name, part)  # in a folder that is not ours to repair: if it is wrong, this says so
             files.append((path, False))
         elif path is not None and is_right(name, part, path):
             files.append((path, False))
@@ -121,12 +122,6 @@ def get(name: str) -> list[tuple[Path, bool]]:
 def is_right(name: str, part: Part, path: Path) -> bool:
     try:
         check(name, part, read_bytes(path), str(path))
-    except AmbleError:
+    except Unusable:
         return False
     return True
-
-
-def reason(error: AmbleError) -> str:
-    """What was wrong, without what to do about it, which depends on where the file is."""
-    words = str(error)
-    return words.rpartition("; ")[0] or words.removesuffix(".")

@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from amble.errors import AmbleError
+from amble.errors import Unusable, unusable
 
 DOWNLOAD_BYTES_MAX = 64 * 2**20
 PIECE_BYTES = 2**16
@@ -30,7 +30,7 @@ def download(url: str, label: str) -> bytes:
                     if done > DOWNLOAD_BYTES_MAX:
                         raise _failed(url, f"it is longer than the {DOWNLOAD_BYTES_MAX:,} bytes that are taken")
                     show(done)
-    except AmbleError:
+    except Unusable:
         raise
     except urllib.error.HTTPError as error:
         raise _failed(url, f"the server says {error.code} {error.reason}") from error
@@ -41,8 +41,8 @@ def download(url: str, label: str) -> bytes:
     return b"".join(pieces)
 
 
-def _failed(url: str, why: str) -> AmbleError:
-    return AmbleError(f"{url} could not be downloaded ({why.rstrip('.')}); try again.")
+def _failed(url: str, why: str) -> Unusable:
+    return unusable(f"{url} could not be downloaded ({why.rstrip('.')})", "try again")
 
 
 @contextmanager

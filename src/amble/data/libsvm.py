@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from amble.errors import AmbleError
+from amble.errors import unusable
 
 NUMBERS_MAX = 2**29  # of a dense array: 4 GiB
 SPACE, COLON, NEWLINE, HASH = b" :\n#"
@@ -21,15 +21,16 @@ def parse(content: bytes, where: str, columns: int | None = None) -> tuple[Any, 
         columns = width
     if width > columns:
         first = int(row[np.argmax(index > columns)])
-        raise AmbleError(
+        raise unusable(
             f"{where} has index {width} (the first too high is in its row {first + 1}), and {columns} columns are "
-            "expected; give the file with those columns."
+            "expected",
+            "give the file with those columns",
         )
     if len(y) == 0 or columns == 0:
-        raise AmbleError(f"{where} holds no rows of LIBSVM text (target index:value ...); give a file with some.")
+        raise unusable(f"{where} holds no rows of LIBSVM text (target index:value ...)", "give a file with some")
     if len(y) * columns > NUMBERS_MAX:
-        raise AmbleError(
-            f"{where} has {len(y):,} rows and {columns:,} columns, too many for a dense array; leave columns out."
+        raise unusable(
+            f"{where} has {len(y):,} rows and {columns:,} columns, too many for a dense array", "leave columns out"
         )
     X = np.zeros((len(y), columns))
     X[row, index - 1] = value
@@ -83,12 +84,12 @@ def _by_row(content: bytes, where: str) -> tuple[Any, Any, Any, Any]:
         for word in words[1:]:
             left, colon, right = word.partition(":")
             if not colon:
-                raise AmbleError(f"{here}: {word[:40]!r} was found; write index:value, as in 3:0.5.")
+                raise unusable(f"{here}: {word[:40]!r} was found", "write index:value, as in 3:0.5")
             index = _number(left, here, "an index")
             if index != int(index) or not 1 <= index < 2**31:
-                raise AmbleError(f"{here}: index {left} was found; indices are whole numbers from 1 on.")
+                raise unusable(f"{here}: index {left} was found", "indices are whole numbers from 1 on")
             if index <= last:
-                raise AmbleError(f"{here}: index {left} comes after {last}; each is given once, in rising order.")
+                raise unusable(f"{here}: index {left} comes after {last}", "each is given once, in rising order")
             last = int(index)
             rows.append(len(y))
             indices.append(last)
@@ -103,5 +104,5 @@ def _number(text: str, where: str, what: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise AmbleError(f"{where}: {text[:40]!r} was found where {what} stands; it must be a finite number.")
+        raise unusable(f"{where}: {text[:40]!r} was found where {what} stands", "it must be a finite number")
     return number

@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from amble.errors import AmbleError
+from amble.errors import AmbleError, unusable
 
 OPENERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open, ".gz": gzip.open}
 HALF = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what the openers raise on half a file
@@ -22,11 +22,11 @@ def inner_suffix(path: Path) -> str:
 def read_bytes(path: Path) -> bytes:
     """The content as it lies there."""
     if not path.is_file():
-        raise AmbleError(f"there is no file {path}; give the path of one.")
+        raise unusable(f"there is no file {path}", "give the path of one")
     try:
         return path.read_bytes()
     except OSError as error:
-        raise AmbleError(f"{path} cannot be read ({error.strerror}); give one that you may read.") from error
+        raise unusable(f"{path} cannot be read ({error.strerror})", "give one that you may read") from error
 
 
 def unpacked(content: bytes, where: str, limit: int | None = None) -> bytes:
@@ -38,9 +38,9 @@ def unpacked(content: bytes, where: str, limit: int | None = None) -> bytes:
         with opener(io.BytesIO(content), "rb") as file:
             whole: bytes = file.read() if limit is None else file.read(limit + 1)
     except HALF as error:
-        raise AmbleError(f"{where} is cut short or damaged ({str(error).rstrip('.')}); copy it again.") from error
+        raise unusable(f"{where} is cut short or damaged ({str(error).rstrip('.')})", "copy it again") from error
     if limit is not None and len(whole) > limit:
-        raise AmbleError(f"{where} unpacks to more than {limit:,} bytes; copy it again.")
+        raise unusable(f"{where} unpacks to more than {limit:,} bytes", "copy it again")
     return whole
 
 
