@@ -17,7 +17,7 @@ from amble.data.files import read_file
 from amble.errors import AmbleError, unknown
 from amble.network import Network
 from amble.problem import Problem, split
-from amble.simulation import limits
+from amble.simulation import initial_model, limits
 
 NETWORKS = ("random", "ring", "complete", "grid", "geometric")
 LIMITS = ("hops", "time_s", "comm_units", "tolerance")
@@ -31,6 +31,7 @@ OPTIONAL = {
     "header": bool,
     "sizes": list,
     "loss": str,
+    "start": list,
 }
 
 
@@ -74,6 +75,7 @@ class Experiment:
     tolerance: float | None = None
     every: int | None = None
     seed: int = 0
+    start: list[float] | None = None  # the initial model: see amble.simulate
     tune: bool = False
     out: str = "amble-out"
     methods: list[dict[str, Any]] = field(default_factory=paper_methods)
@@ -114,6 +116,8 @@ class Experiment:
         problem = split(self.read_data(), **{key: getattr(self, key) for key in keys})
         for method in chosen:
             limits(method, problem, self.hops, None, self.time_s, self.comm_units, self.tolerance)
+        if self.start is not None:
+            initial_model(self.start, problem)
         return chosen, problem, self.build_network()
 
     def read_data(self) -> Dataset:
@@ -146,7 +150,7 @@ class Experiment:
         chosen, problem, network = self.build()
         if keep is not None:
             make_folder(keep)
-        options = {name: getattr(self, name) for name in (*LIMITS, "walk", "timing", "seed", "every", "tune")}
+        options = {name: getattr(self, name) for name in (*LIMITS, "walk", "timing", "seed", "start", "every", "tune")}
         return compare(chosen, problem, network, keep=keep, progress=progress, **options)
 
 

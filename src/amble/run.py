@@ -53,6 +53,7 @@ class Run:
     local: Any  # the mean of the agents' x_i at those
     history: dict[str, Any] = field(default_factory=dict)
     tuning: dict[str, Any] = field(default_factory=dict)  # which setting was chosen, from what was tried
+    start: Any = None  # the initial model; None: zeros
     stopped: str = "hops"  # hops, rounds, time_s, comm_units, tolerance, interrupted or diverged
 
     def __repr__(self) -> str:
@@ -120,6 +121,8 @@ class Run:
         arrays |= {f"history.{key}": value for key, value in self.history.items()}
         for part in ("agents", "slots", "tokens"):
             arrays |= named_leaves(getattr(self.state, part), f"state.{part}")
+        if self.start is not None:
+            arrays["start"] = self.start
         if not isinstance(self.walk, str):
             arrays |= {f"walk.{key}": column for key, column in self.walk._asdict().items()}
         held = io.BytesIO()
@@ -218,6 +221,7 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any]) -> Run:
         local=arrays["local"],
         history=under("history."),
         tuning=plain["tuning"],
+        start=arrays.get("start"),
         stopped=plain["stopped"],
     )
     return replace(run, history=costs(run) | run.history)  # an earlier version may have saved fewer columns

@@ -40,6 +40,7 @@ def simulate(
     walk: Any = "auto",
     timing: Any = "paper",
     seed: int = 0,
+    start: Any = None,
     tune: bool = False,
     every: int | None = None,
     engine: str = "auto",
@@ -55,6 +56,10 @@ def simulate(
     than the last record), and at the end. The walk is by default the cycle, and `stretches` for tokens that share an
     account. `tune` chooses the method's step or penalty first, by pilot runs (amble.tuning). Ctrl-C ends the run early
     and returns what there is.
+
+    `start` is the initial model of every agent and token, by default zeros. It has as many numbers as there are
+    unknowns, in the units of `run.model`: of the scaled columns where the problem scales them, the intercept last, with
+    several classes one class after another. So the model of another run on the same data can be given.
     """
     method = methods.check(method, problem)
     seed = check_seed(seed)
@@ -66,12 +71,15 @@ def simulate(
         )
     if every is not None and not (whole(every) and every >= 1):
         raise AmbleError(f"every={every!r} was given; records are a whole number of hops apart, at least one.")
+    start = None if start is None else initial_model(start, problem)
     if isinstance(walk, str) and walk == "auto":
         walk = "stretches" if hasattr(method, "gift") and method.tokens > 1 else "cycle"
     if tune:
         from amble.tuning import tune as search  # which calls simulate
 
-        method, tuning = search(method, problem, network, walk=walk, timing=timing, seed=seed, engine=engine)
+        method, tuning = search(
+            method, problem, network, walk=walk, timing=timing, seed=seed, start=start, engine=engine
+        )
     timing = timings.make(timing)
     begun = Run(
         method=method,
@@ -84,6 +92,7 @@ def simulate(
         message_bytes=8 * methods.message_numbers(method, problem.dimension),
         problem=describe(problem),
         tuning=tuning if tune else {},
+        start=start,
         schedule=Rounds(np.zeros(0)),
         state=replay.State((), (), (), (), ()),  # the engine's, below
         recorded=np.zeros(0, np.int64),
@@ -132,6 +141,19 @@ def describe(problem: Problem) -> dict[str, Any]:
     if problem.holdings is not None:
         about["holdings"] = problem.holdings
     return about
+
+
+def initial_model(start: Any, problem: Problem) -> Any:
+    """The initial model as numbers, checked."""
+    try:
+        model = np.array(start, np.float64)
+    except (TypeError, ValueError) as error:
+        raise AmbleError(f"start={start!r} was given; it must be {problem.dimension} numbers.") from error
+    if model.shape != (problem.dimension,):
+        raise AmbleError(f"start has shape {model.shape}; {problem!r} needs ({problem.dimension},), as run.model has.")
+    if not np.isfinite(model).all():
+        raise AmbleError("start has numbers that are not finite; give finite ones.")
+    return model
 
 
 def whole(value: Any) -> bool:
@@ -231,7 +253,7 @@ def _go(
     show: bool,
 ) -> Run:
     """Replay from where the run stands to the end of the schedule, recording as it goes."""
-    machine = replay.make(engine, run.method, problem, run.network)
+    machine = replay.make(engine, run.method, problem, run.network, run.start)
     schedule = plan(run, stop)
     grid = record_hops(schedule.hops, run.every)
     fresh = len(run.recorded) == 0

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from amble import replay
 from amble.live.formats.packing import Packing
 from amble.live.records import measured
 from amble.live.records.record import Record
 from amble.network import Network
 from amble.problem import Problem
-from amble.replay.plain import Plain
 from amble.run import Run, with_history
 from amble.schedule import Schedule
 from amble.simulation import describe, record_hops
@@ -54,7 +54,7 @@ def as_run(
         message_bytes=Packing(visits.parcel(0)).size,
         problem={**about, "digest": f"live {about['digest']}"},  # a live run is not resumed by the simulator
         schedule=Schedule(time_s - begun_s, token, agent, moved),
-        state=Plain(method, problem, network).start().on_numpy(),
+        state=replay.make("plain", method, problem, network).start().on_numpy(),
         recorded=np.array([0, *wanted.values()]),
         consensus=consensus,
         local=consensus,
