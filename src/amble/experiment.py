@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from amble import methods
+from amble import methods, penalised
 from amble import network as networks
 from amble import timing as timings
 from amble import walk as walks
@@ -74,6 +74,7 @@ class Experiment:
     comm_units: int | None = None
     tolerance: float | None = None
     every: int | None = None
+    penalised: bool = False  # F of the paper's eq. 3 and 10 as a column of the history
     seed: int = 0
     start: list[float] | None = None  # the initial model: see amble.simulate
     tune: bool = False
@@ -112,6 +113,8 @@ class Experiment:
             chosen.append(methods.make(given["name"], {key: value for key, value in given.items() if key != "name"}))
         if not chosen:
             raise AmbleError("no methods were given; name at least one.")
+        for method in chosen if self.penalised else ():
+            penalised.check(method)
         keys = ("agents", "how", "alpha", "sizes", "seed", "test", "loss", "ridge", "intercept", "scale", "weights")
         problem = split(self.read_data(), **{key: getattr(self, key) for key in keys})
         for method in chosen:
@@ -150,7 +153,8 @@ class Experiment:
         chosen, problem, network = self.build()
         if keep is not None:
             make_folder(keep)
-        options = {name: getattr(self, name) for name in (*LIMITS, "walk", "timing", "seed", "start", "every", "tune")}
+        names = (*LIMITS, "walk", "timing", "seed", "start", "every", "tune", "penalised")
+        options = {name: getattr(self, name) for name in names}
         return compare(chosen, problem, network, keep=keep, progress=progress, **options)
 
 

@@ -35,6 +35,7 @@ class Run:
     objective, suboptimality            sum_i f_i at the model; the same less its minimum
     distance, distance_local            |w - w*| / |w*| of the model, and of the mean of the agents' x_i
     metric, metric_local                test NMSE or accuracy of the model, and of the mean of the agents' x_i
+    penalised                           F of the paper's eq. 3 and 10, in a run that was asked for it
     """
 
     method: Any
@@ -242,7 +243,10 @@ def costs(run: Run) -> dict[str, Any]:
 
 
 def with_history(run: Run, problem: Any) -> Run:
-    """The run with its curves computed: costs from the schedule, the rest from the recorded models."""
+    """The run with its curves computed: costs from the schedule, the rest from the recorded models.
+
+    What its history has already was computed from states that are gone, and stays.
+    """
     best = problem.known_optimum()
     scale = float(np.linalg.norm(best.w)) or 1.0
     with np.errstate(all="ignore"):  # a diverged model has an infinite loss, and the run says so
@@ -251,7 +255,7 @@ def with_history(run: Run, problem: Any) -> Run:
         distance, distance_local = (
             np.linalg.norm(side - best.w, axis=1) / scale for side in (run.consensus, run.local)
         )
-    history = costs(run) | {
+    history = costs(run) | run.history | {
         "objective": objective,
         "suboptimality": objective - best.value,
         "distance": distance,
