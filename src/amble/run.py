@@ -255,12 +255,16 @@ def with_history(run: Run, problem: Any) -> Run:
         distance, distance_local = (
             np.linalg.norm(side - best.w, axis=1) / scale for side in (run.consensus, run.local)
         )
-    history = costs(run) | run.history | {
-        "objective": objective,
-        "suboptimality": objective - best.value,
-        "distance": distance,
-        "distance_local": distance_local,
-        "metric": metric,
-        "metric_local": metric_local,
-    }
+    history = (
+        costs(run)
+        | run.history
+        | {
+            "objective": objective,
+            "suboptimality": objective - best.value,
+            "distance": distance,
+            "distance_local": distance_local,
+            "metric": metric,
+            "metric_local": metric_local,
+        }
+    )
     return replace(run, history=history)
