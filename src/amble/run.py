@@ -22,6 +22,9 @@ from amble.timing import Timing
 from amble.walk import Matrix
 
 FORMAT = 1
+# why a run ended: at a limit that was given; its model stood still; somebody stopped it; it diverged; of a live run, it
+# lost a token that it could not reissue
+STOPPED = ("hops", "rounds", "time_s", "comm_units", "tolerance", "interrupted", "diverged", "lost")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,7 @@ class Run:
     history: dict[str, Any] = field(default_factory=dict)
     tuning: dict[str, Any] = field(default_factory=dict)  # which setting was chosen, from what was tried
     start: Any = None  # the initial model; None: zeros
-    stopped: str = "hops"  # hops, rounds, time_s, comm_units, tolerance, interrupted or diverged
+    stopped: str = "hops"  # one of STOPPED
 
     def __repr__(self) -> str:
         last = {key: column[-1] for key, column in self.history.items()}
@@ -75,6 +78,11 @@ class Run:
     @property
     def models(self) -> Any:
         """The local models x_i, one row an agent."""
+        if self.walk == "live" and not self.state.x_sum.any():
+            raise AmbleError(
+                "the x_i of this live run are not known: an earlier amble saved it without them; run amble up again to "
+                "have them."
+            )
         return np.asarray(self.state.agents.x)
 
     @property
