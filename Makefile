@@ -5,9 +5,8 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint bench figures paper clean
 
-demo: $(VENV)/.sim
-	$(BIN)/amble compare --data diabetes --out demo
-	@echo "The figure is demo/compare.png; the runs are beside it."
+demo: $(VENV)/.demo
+	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
 	$(BIN)/pytest -n 2 $(ARGS)
@@ -21,25 +20,26 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py
 
 # the paper's figures 3 to 6 and its claims: about nine minutes on two cores; the page is demo/paper/report.html
-paper: $(VENV)/.sim
+paper: $(VENV)/.demo
 	$(BIN)/amble reproduce --out demo/paper && cp demo/paper/figure-4-cadata.png docs/paper.png
 
 # the pictures of docs/methods.md
-figures: $(VENV)/.sim
+figures: $(VENV)/.demo
 	$(BIN)/amble compare -m all --tune --hops 4000 --out demo/methods && cp demo/methods/compare.png docs/methods.png
 	$(BIN)/amble compare examples/token-rules.toml --out demo/rules && cp demo/rules/compare.png docs/token-rules.png
 
-$(VENV)/.sim: pyproject.toml
+# all that amble compare and amble up need
+$(VENV)/.demo: pyproject.toml
 	@echo "making the virtual environment $(VENV) and installing; this takes a minute"
 	@$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[sim]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[sim,live]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml
 	@echo "making the virtual environment $(VENV) and installing; this takes a minute"
 	@$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[dev]'
-	@touch $@ $(VENV)/.sim
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.demo
 
 clean:
 	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,7 +10,6 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import amble
@@ -20,6 +19,7 @@ from amble.cli import app, main
 from amble.cli.app import PANELS
 from amble.data.partition import PARTITIONS
 from amble.experiment import NETWORKS, Experiment
+from doc_blocks import every_command
 
 ROOT = Path(__file__).parent.parent
 SMALL = ["--agents", "6", "--hops", "200"]
@@ -136,20 +136,6 @@ def test_a_saved_run_that_is_cut_short_is_one_sentence(tmp_path):
     assert done.stderr.startswith("amble: ")
     assert "cut short" in done.stderr
     assert not (tmp_path / "network.png").exists()
-
-
-def every_command():
-    """Each command's words, and what the parser knows of it."""
-    root = typer.main.get_command(app)
-
-    def below(command, words):
-        context = typer.Context(command)
-        for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
-            inner = command.get_command(context, name)
-            yield [*words, name], inner
-            yield from below(inner, [*words, name])
-
-    return list(below(root, []))
 
 
 def help_of(words, monkeypatch):

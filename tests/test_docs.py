@@ -1,0 +1,168 @@
+"""What README, the pages of docs and the help show is what the software does: see doc_blocks.py."""
+
+import configparser
+import re
+import runpy
+import tomllib
+
+import pytest
+
+from amble.experiment import Experiment, read
+from doc_blocks import (
+    COMMAND,
+    FENCE,
+    ROOT,
+    blocks_of,
+    check_command,
+    check_inline,
+    every_command,
+    inline_of,
+    run_page,
+)
+
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("examples/*.md")),
+]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_block_of_a_page_runs_or_says_why_not(name, tmp_path):
+    run_page(blocks_of(name, (ROOT / name).read_text()), tmp_path)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "CHANGELOG.md"])
+def test_prose_names_only_what_there_is(name):
+    wrong = []
+    for code in inline_of((ROOT / name).read_text()):
+        try:
+            check_inline(code)
+        except Exception as error:
+            wrong.append(f"{code}: {error!r}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_are_in_fenced_blocks_and_links_lead_to_files(name):
+    page = (ROOT / name).read_text()
+    for line in FENCE.sub("", page).splitlines():
+        assert not (line.startswith("    ") and COMMAND.match(line.strip())), f"{line.strip()}: fence it, as ```sh"
+    for target in re.findall(r"\]\((?!http)([^)#]+)[^)]*\)", page):
+        assert (ROOT / name).parent.joinpath(target).exists(), target
+
+
+COMMANDS = {" ".join(words): command for words, command in every_command()}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_examples_of_every_help_are_commands(name):
+    examples = [code for code in inline_of(COMMANDS[name].help) if COMMAND.match(code)]
+    assert [code for code in examples if code.startswith(f"amble {name}")]
+    for code in examples:
+        check_command(code)
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.toml")), ids=lambda path: path.name)
+def test_an_example_of_an_experiment_is_one(path):
+    methods, problem, network = Experiment().with_settings(read(path)).build()
+    assert len(methods) == len(tomllib.loads(path.read_text())["methods"])
+    assert problem.agents == network.agents
+    check_command(path.read_text().partition("\n")[0].removeprefix("# "))
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.name)
+def test_an_example_in_python_runs(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(path), run_name="__main__")
+
+
+def test_the_service_is_started_again_until_that_is_of_no_use():
+    """systemd gives up after five failures in ten seconds unless it is told not to."""
+    from amble.live.agent import Ended
+
+    (block,) = [block for block in blocks_of("live.md", (ROOT / "docs/live.md").read_text()) if block.language == "ini"]
+    unit = configparser.ConfigParser()
+    unit.read_string(block.text)
+    assert unit["Unit"]["StartLimitIntervalSec"] == "0"
+    assert unit["Service"]["Restart"] == "on-failure"
+    assert unit["Service"]["RestartPreventExitStatus"] == str(Ended.WITHOUT_A_MODEL.value)
+
+
+# --- the harness itself ----------------------------------------------------------------------------------------------
+
+WRONG_PAGES = {
+    "output that differs": ("```python\nprint(1)\n```\n\n```text\n2\n```\n", "it prints\n1\n"),
+    "a program that fails": ("```python\n1 / 0\n```\n", "division by zero"),
+    "a command that fails": ("```sh\namble draw nothing\n```\n", "ended with 2"),
+    "an unknown option": ("```sh\namble compare --agnets 3\n```\n", "--agnets"),
+    "an unknown option, not run": ("<!-- not run: long -->\n```sh\namble compare --agnets 3\n```\n", "--agnets"),
+    "an unknown method": ("<!-- not run: long -->\n```sh\namble compare -m I-BCE\n```\n", "did you mean 'I-BCD'"),
+    "an unknown target": ("<!-- not run: long -->\n```sh\nmake dmeo\n```\n", "the Makefile has"),
+    "a console's output": ("```console\n$ amble --version\namble 9\n```\n", "it prints\namble "),
+    "an unknown setting": ('```toml\nname = "plant"\n[stopp]\n```\n', "stopp"),
+    "no language": ("```\nrm -rf x\n```\n", "neither run nor marked"),
+    "output of nothing": ("```text\n1\n```\n", "follows no block"),
+    "a note that is a slip": ("<!-- not runn: long -->\n```sh\namble up\n```\n", "is no note"),
+    "an indented block": ("1. this\n\n   ```python\n   x = 1\n     y = 2\n   ```\n", "unexpected indent"),
+}
+
+
+@pytest.mark.parametrize(("page", "sentence"), WRONG_PAGES.values(), ids=WRONG_PAGES)
+def test_a_page_that_is_wrong_is_found_out(page, sentence, tmp_path):
+    with pytest.raises(AssertionError) as caught:
+        run_page(blocks_of("page.md", page), tmp_path)
+    assert sentence in str(caught.value)
+    assert str(caught.value).startswith("page.md:")
+
+
+RIGHT_PAGE = """
+<!-- file: rows.csv -->
+```csv
+a,b
+```
+
+```python
+import pathlib
+rows = pathlib.Path("rows.csv").read_text()
+```
+
+```sh
+cp rows.csv other.csv  # a comment
+cat other.csv
+```
+
+prints
+
+```text
+a,...
+```
+
+```console
+$ amble --version
+amble ...
+```
+
+```python
+print(rows.strip())
+```
+
+```text
+a,b
+```
+"""
+
+
+def test_a_page_has_one_folder_and_one_namespace(tmp_path):
+    run_page(blocks_of("page.md", RIGHT_PAGE), tmp_path)
+    assert (tmp_path / "other.csv").read_text() == "a,b\n"
+
+
+@pytest.mark.parametrize(
+    "code", ["amble compar", "amble up --agent", "src/amble/nothing.py", "--no-such", "amble.nothing()"]
+)
+def test_prose_that_is_wrong_is_found_out(code):
+    with pytest.raises(Exception, match=r"compar|--agent|nothing|--no-such"):
+        check_inline(code)
