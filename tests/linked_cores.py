@@ -21,7 +21,7 @@ class Link:
         kind = GiftVisits if exact else RawVisits
         self.visits = kind(Mean(tokens), 1, len(names), self.settings.tolerance)
         self.disks = {name: {} for name in names}
-        self.lines = {name: [] for name in names}
+        self.lines, self.holders = {name: [] for name in names}, {}
         self.asks, self.reports, self.replies, self.now, self.number = [], [], {}, 0.0, 0
         self.cores = {}
         for name in names:
@@ -44,7 +44,9 @@ class Link:
         for effect in effects:
             if isinstance(effect, Persist):
                 self.disks[name].update(effect.rows)
-                self.lines[name] += [effect.visit] if effect.visit else []
+                if effect.visit:
+                    self.lines[name].append(_line(effect.visit, self.now + 1e-6 * len(self.visited()), 0.0, 0.0))
+                    self.holders[name, effect.visit.number] = effect.rows["holder"]
             elif isinstance(effect, Ask):
                 self.asks.append((name, effect))
             elif isinstance(effect, Reply):
@@ -96,7 +98,7 @@ class Link:
 
     def record(self):
         """As amble collect has it from journals."""
-        visits = {name: tuple(_line(visit, self.now, 0.0, 0.0) for visit in self.lines[name]) for name in self.disks}
+        visits = {name: tuple(lines) for name, lines in self.lines.items()}
         events = {name: tuple(event_of(_fields(report)) for who, report in self.reports if who == name)
                   for name in self.disks}  # fmt: skip
         agents = self.settings.agents

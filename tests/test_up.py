@@ -1,13 +1,16 @@
 """amble up and what follows it, with real processes: train, status, collect, replay, predict."""
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +19,11 @@ import pytest
 from amble import load, load_run, resume, split
 from amble.errors import AmbleError
 from amble.live import glance, up
+from amble.live.formats.rows import Rows
+from amble.live.formats.shape import Shape
 from amble.live.records import collect, record, replay, trained
 from amble.live.settings.agent_config import AgentConfig
+from amble.replay import make
 
 ENDLESS = ["--tolerance", "0", "--hops", "100000000"]
 
@@ -265,8 +271,30 @@ def test_a_report_can_be_made_of_it(done):
     assert run.schedule.hops == record.load(folder / record.FILE).hops
     assert run.history["distance"][-1] <= 1e-6
     assert (np.diff(run.history["time_s"]) >= 0).all()
+    assert run.stopped == "tolerance"
     with pytest.raises(AmbleError, match="other data or settings"):
         resume(run, split(load("diabetes"), agents=4, ridge=0.01), hops=10**6)
+
+
+def test_the_models_of_the_run_are_those_in_the_agents_journals(done):
+    folder, _ = done
+    run, problem = load_run(folder / "run"), split(load("diabetes"), agents=4, ridge=0.01)
+    for k, x in enumerate(run.models):
+        config = AgentConfig.read(folder / f"agent0{k}")
+        objective = config.objective(*config.read_data(folder / f"agent0{k}"))
+        shape = Shape(config.digest, config.agents, config.method.tokens, config.visits().parcel(0), config.room)
+        rows = Rows.of(shape, config.visits(), objective)
+        with contextlib.closing(sqlite3.connect(folder / f"agent0{k}" / "journal.db")) as journal:
+            (body,) = journal.execute("SELECT body FROM rows WHERE name = 'holder'").fetchone()
+        np.testing.assert_array_equal(x, rows.unpack("holder", body).agent.x)
+    np.testing.assert_allclose(run.local[-1], run.models.mean(axis=0), rtol=1e-12)
+    assert not np.array_equal(run.local, run.consensus)
+    assert run.history["metric_local"].tolist() == problem.metrics(run.local).tolist()
+    again = load_run(run.save(folder.parent / "saved"))
+    np.testing.assert_array_equal(again.models, run.models)
+    first = replace(run, state=make("plain", run.method, problem, run.network).start())  # as 0.1 saved live runs
+    with pytest.raises(AmbleError, match="the x_i of this live run are not known"):
+        load_run(first.save(folder.parent / "first")).models  # noqa: B018
 
 
 def test_agents_import_nothing_heavy(done):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amble import methods
+from amble import methods, penalised
 from amble.errors import AmbleError
 from amble.network import Network
 from amble.problem import Problem
@@ -82,6 +82,8 @@ def compare(
         raise AmbleError(f"{chosen!r} was given as methods; give a list of them, such as [amble.IBCD(), amble.WPG()].")
     for method in chosen:
         methods.check(method)
+        if options.get("penalised"):
+            penalised.check(method)
     runs: list[Run] = []
     with interruptible() as asked:
         for method in chosen:

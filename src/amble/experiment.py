@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from amble import methods
+from amble import methods, penalised
 from amble import network as networks
 from amble import timing as timings
 from amble import walk as walks
@@ -17,7 +17,7 @@ from amble.data.files import read_file
 from amble.errors import AmbleError, unknown
 from amble.network import Network
 from amble.problem import Problem, split
-from amble.simulation import limits
+from amble.simulation import initial_model, limits
 
 NETWORKS = ("random", "ring", "complete", "grid", "geometric")
 LIMITS = ("hops", "time_s", "comm_units", "tolerance")
@@ -31,6 +31,7 @@ OPTIONAL = {
     "header": bool,
     "sizes": list,
     "loss": str,
+    "start": list,
 }
 
 
@@ -73,7 +74,9 @@ class Experiment:
     comm_units: int | None = None
     tolerance: float | None = None
     every: int | None = None
+    penalised: bool = False  # F of the paper's eq. 3 and 10 as a column of the history
     seed: int = 0
+    start: list[float] | None = None  # the initial model: see amble.simulate
     tune: bool = False
     out: str = "amble-out"
     methods: list[dict[str, Any]] = field(default_factory=paper_methods)
@@ -110,10 +113,14 @@ class Experiment:
             chosen.append(methods.make(given["name"], {key: value for key, value in given.items() if key != "name"}))
         if not chosen:
             raise AmbleError("no methods were given; name at least one.")
+        for method in chosen if self.penalised else ():
+            penalised.check(method)
         keys = ("agents", "how", "alpha", "sizes", "seed", "test", "loss", "ridge", "intercept", "scale", "weights")
         problem = split(self.read_data(), **{key: getattr(self, key) for key in keys})
         for method in chosen:
             limits(method, problem, self.hops, None, self.time_s, self.comm_units, self.tolerance)
+        if self.start is not None:
+            initial_model(self.start, problem)
         return chosen, problem, self.build_network()
 
     def read_data(self) -> Dataset:
@@ -146,7 +153,8 @@ class Experiment:
         chosen, problem, network = self.build()
         if keep is not None:
             make_folder(keep)
-        options = {name: getattr(self, name) for name in (*LIMITS, "walk", "timing", "seed", "every", "tune")}
+        names = (*LIMITS, "walk", "timing", "seed", "start", "every", "tune", "penalised")
+        options = {name: getattr(self, name) for name in names}
         return compare(chosen, problem, network, keep=keep, progress=progress, **options)
 
 

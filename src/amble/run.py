@@ -22,6 +22,9 @@ from amble.timing import Timing
 from amble.walk import Matrix
 
 FORMAT = 1
+# why a run ended: at a limit that was given; its model stood still; somebody stopped it; it diverged; of a live run, it
+# lost a token that it could not reissue
+STOPPED = ("hops", "rounds", "time_s", "comm_units", "tolerance", "interrupted", "diverged", "lost")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,7 @@ class Run:
     objective, suboptimality            sum_i f_i at the model; the same less its minimum
     distance, distance_local            |w - w*| / |w*| of the model, and of the mean of the agents' x_i
     metric, metric_local                test NMSE or accuracy of the model, and of the mean of the agents' x_i
+    penalised                           F of the paper's eq. 3 and 10, in a run that was asked for it
     """
 
     method: Any
@@ -53,7 +57,8 @@ class Run:
     local: Any  # the mean of the agents' x_i at those
     history: dict[str, Any] = field(default_factory=dict)
     tuning: dict[str, Any] = field(default_factory=dict)  # which setting was chosen, from what was tried
-    stopped: str = "hops"  # hops, rounds, time_s, comm_units, tolerance, interrupted or diverged
+    start: Any = None  # the initial model; None: zeros
+    stopped: str = "hops"  # one of STOPPED
 
     def __repr__(self) -> str:
         last = {key: column[-1] for key, column in self.history.items()}
@@ -73,6 +78,11 @@ class Run:
     @property
     def models(self) -> Any:
         """The local models x_i, one row an agent."""
+        if self.walk == "live" and not self.state.x_sum.any():
+            raise AmbleError(
+                "the x_i of this live run are not known: an earlier amble saved it without them; run amble up again to "
+                "have them."
+            )
         return np.asarray(self.state.agents.x)
 
     @property
@@ -120,6 +130,8 @@ class Run:
         arrays |= {f"history.{key}": value for key, value in self.history.items()}
         for part in ("agents", "slots", "tokens"):
             arrays |= named_leaves(getattr(self.state, part), f"state.{part}")
+        if self.start is not None:
+            arrays["start"] = self.start
         if not isinstance(self.walk, str):
             arrays |= {f"walk.{key}": column for key, column in self.walk._asdict().items()}
         held = io.BytesIO()
@@ -218,6 +230,7 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any]) -> Run:
         local=arrays["local"],
         history=under("history."),
         tuning=plain["tuning"],
+        start=arrays.get("start"),
         stopped=plain["stopped"],
     )
     return replace(run, history=costs(run) | run.history)  # an earlier version may have saved fewer columns
@@ -238,7 +251,10 @@ def costs(run: Run) -> dict[str, Any]:
 
 
 def with_history(run: Run, problem: Any) -> Run:
-    """The run with its curves computed: costs from the schedule, the rest from the recorded models."""
+    """The run with its curves computed: costs from the schedule, the rest from the recorded models.
+
+    What its history has already was computed from states that are gone, and stays.
+    """
     best = problem.known_optimum()
     scale = float(np.linalg.norm(best.w)) or 1.0
     with np.errstate(all="ignore"):  # a diverged model has an infinite loss, and the run says so
@@ -247,12 +263,16 @@ def with_history(run: Run, problem: Any) -> Run:
         distance, distance_local = (
             np.linalg.norm(side - best.w, axis=1) / scale for side in (run.consensus, run.local)
         )
-    history = costs(run) | {
-        "objective": objective,
-        "suboptimality": objective - best.value,
-        "distance": distance,
-        "distance_local": distance_local,
-        "metric": metric,
-        "metric_local": metric_local,
-    }
+    history = (
+        costs(run)
+        | run.history
+        | {
+            "objective": objective,
+            "suboptimality": objective - best.value,
+            "distance": distance,
+            "distance_local": distance_local,
+            "metric": metric,
+            "metric_local": metric_local,
+        }
+    )
     return replace(run, history=history)

@@ -9,6 +9,7 @@ import numpy as np
 
 from amble import methods, replay
 from amble import network as networks
+from amble import penalised as penalty
 from amble import rounds as clock
 from amble import schedule as scheduling
 from amble import timing as timings
@@ -40,8 +41,10 @@ def simulate(
     walk: Any = "auto",
     timing: Any = "paper",
     seed: int = 0,
+    start: Any = None,
     tune: bool = False,
     every: int | None = None,
+    penalised: bool = False,
     engine: str = "auto",
     progress: bool = True,
 ) -> Run:
@@ -53,10 +56,17 @@ def simulate(
 
     The model is recorded every `every` hops, or every `every` rounds of a round method (without it, each 2 % further
     than the last record), and at the end. The walk is by default the cycle, and `stretches` for tokens that share an
-    account. `tune` chooses the method's step or penalty first, by pilot runs (amble.tuning). Ctrl-C ends the run early
-    and returns what there is.
+    account. `tune` chooses the method's step or penalty first, by pilot runs (amble.tuning). `penalised` adds the
+    column of that name to the history: F of the paper's eq. 3 and 10, for methods that minimise it (amble.penalised).
+    Ctrl-C ends the run early and returns what there is.
+
+    `start` is the initial model of every agent and token, by default zeros. It has as many numbers as there are
+    unknowns, in the units of `run.model`: of the scaled columns where the problem scales them, the intercept last, with
+    several classes one class after another. So the model of another run on the same data can be given.
     """
     method = methods.check(method, problem)
+    if penalised:
+        penalty.check(method)
     seed = check_seed(seed)
     if network is None:
         network = networks.random(problem.agents, 0.7, seed)
@@ -66,12 +76,15 @@ def simulate(
         )
     if every is not None and not (whole(every) and every >= 1):
         raise AmbleError(f"every={every!r} was given; records are a whole number of hops apart, at least one.")
+    start = None if start is None else initial_model(start, problem)
     if isinstance(walk, str) and walk == "auto":
         walk = "stretches" if hasattr(method, "gift") and method.tokens > 1 else "cycle"
     if tune:
         from amble.tuning import tune as search  # which calls simulate
 
-        method, tuning = search(method, problem, network, walk=walk, timing=timing, seed=seed, engine=engine)
+        method, tuning = search(
+            method, problem, network, walk=walk, timing=timing, seed=seed, start=start, engine=engine
+        )
     timing = timings.make(timing)
     begun = Run(
         method=method,
@@ -84,11 +97,13 @@ def simulate(
         message_bytes=8 * methods.message_numbers(method, problem.dimension),
         problem=describe(problem),
         tuning=tuning if tune else {},
+        start=start,
         schedule=Rounds(np.zeros(0)),
         state=replay.State((), (), (), (), ()),  # the engine's, below
         recorded=np.zeros(0, np.int64),
         consensus=np.zeros((0, problem.dimension)),
         local=np.zeros((0, problem.dimension)),
+        history={"penalised": np.zeros(0)} if penalised else {},
     )
     stop = limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
     return _stages(begun, problem, stop, tolerance, engine, progress)
@@ -132,6 +147,19 @@ def describe(problem: Problem) -> dict[str, Any]:
     if problem.holdings is not None:
         about["holdings"] = problem.holdings
     return about
+
+
+def initial_model(start: Any, problem: Problem) -> Any:
+    """The initial model as numbers, checked."""
+    try:
+        model = np.array(start, np.float64)
+    except (TypeError, ValueError) as error:
+        raise AmbleError(f"start={start!r} was given; it must be {problem.dimension} numbers.") from error
+    if model.shape != (problem.dimension,):
+        raise AmbleError(f"start has shape {model.shape}; {problem!r} needs ({problem.dimension},), as run.model has.")
+    if not np.isfinite(model).all():
+        raise AmbleError("start has numbers that are not finite; give finite ones.")
+    return model
 
 
 def whole(value: Any) -> bool:
@@ -231,7 +259,7 @@ def _go(
     show: bool,
 ) -> Run:
     """Replay from where the run stands to the end of the schedule, recording as it goes."""
-    machine = replay.make(engine, run.method, problem, run.network)
+    machine = replay.make(engine, run.method, problem, run.network, run.start)
     schedule = plan(run, stop)
     grid = record_hops(schedule.hops, run.every)
     fresh = len(run.recorded) == 0
@@ -241,8 +269,15 @@ def _go(
     state = machine.start() if fresh else run.state
     kept = np.isin(run.recorded, grid)  # the last record of an earlier stop may lie between the grid's
     records = list(zip(run.recorded[kept].tolist(), run.consensus[kept], run.local[kept], strict=True))
+    penalised = list(run.history["penalised"][kept]) if "penalised" in run.history else None  # None: not asked for
+
+    def record(hop: int, model: Any, local: Any) -> None:
+        records.append((hop, model, local))
+        if penalised is not None:
+            penalised.append(penalty.penalised(run.method, problem, state))
+
     if fresh:
-        records.append((0, *machine.read(state)))
+        record(0, *machine.read(state))
 
     lap = 1 if methods.is_round(run.method) else problem.agents
     at_record = {*grid.tolist(), schedule.hops}
@@ -269,7 +304,7 @@ def _go(
             if hop in at_record or hop in at_lap:
                 model, local = machine.read(state)
                 if hop in at_record:
-                    records.append((hop, model, local))
+                    record(hop, model, local)
                 if tolerance is not None and hop in at_lap:
                     if np.linalg.norm(model - lap_model) <= tolerance * np.linalg.norm(model):
                         stopped = "tolerance"
@@ -279,7 +314,7 @@ def _go(
                 stopped = "interrupted"
                 break
     if records[-1][0] != hop:
-        records.append((hop, *machine.read(state)))
+        record(hop, *machine.read(state))
     if stopped == "diverged":
         advice = 'try form="scalar", or one token'
         if run.method.positive:
@@ -294,6 +329,7 @@ def _go(
         recorded=recorded,
         consensus=consensus,
         local=local,
+        history={} if penalised is None else {"penalised": np.array(penalised)},
         stopped=stopped,
     )
     return with_history(done, problem)

@@ -136,6 +136,9 @@ def compare(
         of(RUN, "--method", "-m", metavar="<method>", help="NAME:key=value,...; repeat it.  [default: the paper's]"),
     ] = None,
     tune: Annotated[bool, of(RUN, "--tune", help="Choose each method's step or penalty by pilot runs first.")] = False,
+    penalised: Annotated[
+        bool, of(RUN, "--penalised", help="Record the paper's F (eq. 3, 10) of methods that minimise it.")
+    ] = False,
     every: Annotated[
         int | None, of(RUN, help="Record after each so many hops.  [default: each 2 % further than the last]")
     ] = None,
@@ -177,6 +180,7 @@ def compare(
         "every": every,
         "seed": seed,
         "tune": tune or None,
+        "penalised": penalised or None,
         "out": None if out is None else str(out),
         "methods": [parse(text) for text in method] if method else None,
     }

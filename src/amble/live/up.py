@@ -159,14 +159,22 @@ def again(
     """Every visit made again from the data in the agents' folders; with a plan, its curves are kept for a report."""
     configs, objectives = collect.read_configs(folders), objectives_of(folders)
     gathered, rules = collect.collect(folders), next(iter(configs.values())).visits()
-    replayed = replay.Replay(gathered, rules, objectives, export.recorded(gathered) if plan else ())
+    curves = None if plan is None else export.Curves(gathered, np.zeros(plan.problem.dimension))
+    replayed = replay.Replay(gathered, rules, objectives, *([curves] if curves else []))
     outcome = replayed.run(halt)
     if gathered.dropped and not halt():  # which is no damage: nothing can be made again without what was before
         outcome = outcome._replace(left=(*gathered.cuts(), "what came after them cannot be made again without them"))
     same = len(gathered.agents) == gathered.founders  # a run's problem is that of one and the same agents
-    if plan is not None and same and outcome.whole and gathered.hops and plan.optimum() is not None:
+    if (
+        plan is not None
+        and curves is not None
+        and same
+        and outcome.whole
+        and gathered.hops
+        and plan.optimum() is not None
+    ):
         method, seed = plan.config.method, plan.config.walk.seed
-        run = export.as_run(plan.problem, plan.network, method, seed, gathered, rules, replayed.kept)
+        run = export.as_run(plan.problem, plan.network, method, seed, gathered, replayed, curves)
         run.save(plan.folder / RUN)
     return outcome
 

@@ -55,10 +55,13 @@ METHODS: dict[str, type[Any]] = {
 __all__ = ["METHODS", "check", "first_state", "is_round", "make", "message_numbers", "round_units", "rules", "settings"]
 
 
-def rules(method: Any) -> Any:
-    """What the engines call: the method itself, or the bookkeeping around its gift or local step."""
+def rules(method: Any, start: Any = None) -> Any:
+    """What the engines call: the method itself, or the bookkeeping around its gift or local step.
+
+    `start` is the initial model (None: zero), for which a token without gifts stands.
+    """
     if hasattr(method, "gift"):
-        return GiftRules(method) if method.tokens == 1 else BoardRules(method)
+        return GiftRules(method, start) if method.tokens == 1 else BoardRules(method, start)
     return CopyRules(method) if hasattr(method, "local") else method
 
 

@@ -27,6 +27,7 @@ class APIBCD:
     label: ClassVar[str] = "API-BCD"
     work: ClassVar[dict[str, int]] = {"prox": 1}
     positive: ClassVar[tuple[str, ...]] = ("tau",)
+    penalty: ClassVar[str] = "tau"  # of the penalised F (eq. 10)
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"token_rule": TOKEN_RULES}
 
     def local(self, f: Any, x: Array, s: Array) -> Array:

@@ -50,6 +50,7 @@ class BoardRules:
     """What the engines ask of a method (see methods/__init__), for a gift method with M > 1 tokens."""
 
     method: Any
+    start: Any = None  # the initial model; None: zero
 
     def message_numbers(self, p: int) -> int:
         return int(self.method.tokens) * (message_numbers(self.method, p) + 1)
@@ -80,7 +81,7 @@ class BoardRules:
 
     def read(self, board: Board) -> Array:
         """The model that all ledgers of a board stand for together."""
-        return estimate(self.method, board.total.sum(axis=0), board.weight.sum(axis=0))
+        return estimate(self.method, board.total.sum(axis=0), board.weight.sum(axis=0), self.start)
 
 
 def newer(one: Board, other: Board) -> Board:

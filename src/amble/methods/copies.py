@@ -45,13 +45,13 @@ class CopyRules:
         return p  # N is part of the settings and need not travel
 
     def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
-        return Agent(x=start, s=start)
+        return Agent(x=start, s=self.method.tokens * start)
 
     def slot(self, start: Array) -> Slot:
         return Slot(copy=start, given=start)
 
     def token(self, start: Array, agents: int, m: Any) -> Token:  # noqa: ARG002 - all tokens start alike
-        return Token(start, namespace(start).asarray(float(agents)))
+        return Token(agents * start, namespace(start).asarray(float(agents)))
 
     def visit(self, f: Any, agent: Agent, slot: Slot, token: Token) -> tuple[Agent, Slot, Token]:
         z = self.estimate(token)

@@ -35,7 +35,7 @@ class DADMM:
     positive: ClassVar[tuple[str, ...]] = ("rho",)
 
     def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
-        return Agent(x=start, a=start)
+        return Agent(x=start, a=0 * start)
 
     def say(self, agent: Agent) -> Array:
         return agent.x

@@ -22,7 +22,7 @@ class EXTRA:
     where
         W      are the network's Metropolis weights
         alpha  is the step: it sets the speed, not the limit
-    From x^0 = 0 the second line with zeros for round -1 gives the first.
+    The second line gives the first with x^0 for (I + W)/2 x^{-1} and zero for grad f(x^{-1}).
     """
 
     alpha: float = 0.1
@@ -33,7 +33,7 @@ class EXTRA:
     positive: ClassVar[tuple[str, ...]] = ("alpha",)
 
     def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
-        return Agent(x=start, half=start, g=start)
+        return Agent(x=start, half=start, g=0 * start)
 
     def say(self, agent: Agent) -> Array:
         return agent.x

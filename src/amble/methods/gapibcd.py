@@ -27,6 +27,7 @@ class GAPIBCD:
     label: ClassVar[str] = "gAPI-BCD"
     work: ClassVar[dict[str, int]] = {"grad": 1}
     positive: ClassVar[tuple[str, ...]] = ("tau",)
+    penalty: ClassVar[str] = "tau"  # of the penalised F (eq. 10)
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"token_rule": TOKEN_RULES}
 
     @property

@@ -8,10 +8,13 @@ A token holds (total, weight); the agent's slot for it holds its last gift (v, w
 
 How gifts weigh is the method's `weigh`:
 
-    agents   the paper's normalisation: the weight is N from the start and gifts weigh nothing, z = total / N, so that
-             z' = z + (v - slot.v) / N, which is eq. 8 when the gift is x'
-    scalar   each gift brings its weight, and the token starts empty: no agent needs to know N
+    agents   the paper's normalisation: the weight is N from the beginning and gifts weigh nothing, z = total / N, so
+             that z' = z + (v - slot.v) / N, which is eq. 8 when the gift is x'. Each agent counts as having given the
+             initial model, so that x_i = z = start
+    scalar   each gift brings its weight, and the token begins empty: no agent needs to know N
     full     the weight is a symmetric matrix, and z solves  weight z = total
+
+An empty token stands for the initial model, and so does a full one in all directions of which no gift has told yet.
 
 Several tokens share one account, in M parts: see methods/boards.py.
 """
@@ -35,28 +38,35 @@ class Slot(NamedTuple):
 
 
 def nothing(method: Any, start: Array) -> Slot:
-    """A gift of nothing."""
+    """What counts as given before the first gift: nothing, or the initial model where the weight is N."""
     xp, p = namespace(start), start.shape[-1]
-    return Slot(start, xp.zeros((p, p)) if method.weigh == "full" else xp.asarray(0.0))
+    if method.weigh == "agents":
+        return Slot(start, xp.asarray(0.0))
+    return Slot(xp.zeros_like(start), xp.zeros((p, p)) if method.weigh == "full" else xp.asarray(0.0))
 
 
 def opening(method: Any, start: Array, agents: Any, tokens: int) -> Token:
     """What one of `tokens` accounts holds before the first gift."""
     v, w = nothing(method, start)
-    return Token(v, namespace(start).asarray(agents / tokens) if method.weigh == "agents" else w)
+    if method.weigh != "agents":
+        return Token(v, w)
+    gifts = namespace(start).asarray(agents / tokens)
+    return Token(gifts * v, gifts)
 
 
-def estimate(method: Any, total: Array, weight: Array) -> Array:
-    """z: the model that an account stands for; zero while it is empty."""
+def estimate(method: Any, total: Array, weight: Array, start: Array | None = None) -> Array:
+    """z: the model that an account stands for; `start` (by default zero) while it is empty."""
     xp = namespace(total)
+    start = xp.zeros_like(total) if start is None else start
     if method.weigh != "full":
-        return total / xp.where(weight == 0, 1.0, weight)
+        return xp.where(weight == 0, start, total / xp.where(weight == 0, 1.0, weight))
     p = total.shape[-1]
+    total = total - weight @ start  # what is left to find is z - start
     # an account with few rows inside has a singular weight; one step of refinement takes the added part out again
     little = SINGULAR * xp.trace(weight) / p
     lifted = weight + xp.where(little > 0, little, 1.0) * xp.eye(p)
     z = xp.linalg.solve(lifted, total)
-    return z + xp.linalg.solve(lifted, total - weight @ z)
+    return start + (z + xp.linalg.solve(lifted, total - weight @ z))
 
 
 def message_numbers(method: Any, p: int) -> int:
@@ -69,6 +79,7 @@ class GiftRules:
     """What the engines ask of a method (see methods/__init__), for a method that is a gift, with one token."""
 
     method: Any
+    start: Any = None  # the initial model; None: zero
 
     def message_numbers(self, p: int) -> int:
         return message_numbers(self.method, p)
@@ -87,4 +98,4 @@ class GiftRules:
         return agent, Slot(v, w), Token(token.total + (v - slot.v), token.weight + (w - slot.w))
 
     def estimate(self, token: Token) -> Array:
-        return estimate(self.method, token.total, token.weight)
+        return estimate(self.method, token.total, token.weight, self.start)

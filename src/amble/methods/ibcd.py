@@ -29,6 +29,7 @@ class IBCD:
     work: ClassVar[dict[str, int]] = {"prox": 1}
     weigh: ClassVar[str] = "agents"
     positive: ClassVar[tuple[str, ...]] = ("tau",)
+    penalty: ClassVar[str] = "tau"  # of the penalised F (eq. 3)
 
     def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
         return Agent(x=start)

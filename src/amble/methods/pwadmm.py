@@ -43,13 +43,13 @@ class PWADMM:
         return p
 
     def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
-        return Agent(x=start, y=start, s=start)
+        return Agent(x=start, y=0 * start, s=self.tokens * start)
 
     def slot(self, start: Array) -> Slot:
         return Slot(copy=start)
 
     def token(self, start: Array, agents: int, m: Any) -> Token:  # noqa: ARG002 - all tokens start alike
-        return Token(start, namespace(start).asarray(float(agents)))
+        return Token(agents * start, namespace(start).asarray(float(agents)))
 
     def visit(self, f: Any, agent: Agent, slot: Slot, token: Token) -> tuple[Agent, Slot, Token]:
         beta, M = self.beta, self.tokens

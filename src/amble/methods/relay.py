@@ -96,7 +96,7 @@ class Relay:
     def agent(self, f: Any, start: Array) -> Any:
         none = namespace(start).asarray(0.0)
         if self.form == "scalar":
-            return Dual(x=start, y=start, beta=f.curvature + none, z=start, visits=none)
+            return Dual(x=start, y=0 * start, beta=f.curvature + none, z=start, visits=none)
         return Seen(start, none, none + GUARD, none) if self.form == "full" else Last(start)
 
     def gift(self, f: Any, agent: Any, z: Array) -> tuple[Any, Array, Array]:
@@ -125,7 +125,7 @@ def scalar(f: Any, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:
     xp = namespace(z)
     _, y, beta, z_last, visits = agent
     x = f.prox(z + y / beta, beta, agent.x)
-    empty = (visits == 0) & (norm(z) == 0)
+    empty = (visits == 0) & (norm(z - z_last) == 0)  # the token still stands for the initial model
     y = xp.where(empty, y, y + beta * (z - x))
     r, s = norm(x - z), norm(z - z_last)
     balanced = (visits > 0) & (xp.maximum(r, s) > FROZEN * norm(z))

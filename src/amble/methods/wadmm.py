@@ -39,7 +39,7 @@ class WADMM:
         return {"prox": 1} if self.form == "prox" else {"grad": 1}
 
     def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
-        return Agent(x=start, y=start)
+        return Agent(x=start, y=0 * start)
 
     def gift(self, f: Any, agent: Agent, z: Array) -> tuple[Agent, Array, Array]:
         x, y, beta = agent.x, agent.y, self.beta

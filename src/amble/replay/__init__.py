@@ -40,8 +40,10 @@ def first_lost(xp: Any, lost: Any, x_sum: Any, k: Any) -> Any:
     return xp.where((lost < 0) & ~(xp.sum(xp.abs(x_sum)) < BEYOND), k, lost)
 
 
-def make(engine: str, method: Any, problem: Problem, network: Network) -> Any:
-    """The engine by name; "auto" compiles unless the objectives are the user's own."""
+def make(engine: str, method: Any, problem: Problem, network: Network, start: Any = None) -> Any:
+    """The engine by name; "auto" compiles unless the objectives are the user's own. `start` is the initial model, by
+    default zero."""
+    initial = np.zeros(problem.dimension) if start is None else start
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     if engine == "compiled" and problem.own is not None:
@@ -49,7 +51,7 @@ def make(engine: str, method: Any, problem: Problem, network: Network) -> Any:
     if engine == "plain" or problem.own is not None:
         from amble.replay.plain import Plain
 
-        return Plain(method, problem, network)
+        return Plain(method, problem, network, initial)
     from amble.replay.compiled import Compiled
 
-    return Compiled(method, problem, network)
+    return Compiled(method, problem, network, initial)

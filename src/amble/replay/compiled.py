@@ -19,11 +19,10 @@ DENSE_FROM = 0.1  # share of all pairs linked from which mixing by a matrix is q
 
 
 class Compiled:
-    def __init__(self, method: Any, problem: Problem, network: Network) -> None:
+    def __init__(self, method: Any, problem: Problem, network: Network, initial: Any) -> None:
         self.jax = need("jax", "sim")
         self.rounds = is_round(method)
         self.agents = problem.agents
-        self.dimension = problem.dimension
         # numbers are arguments of the compiled loop, so another tau compiles nothing anew; counts shape the loop
         kinds = {f.name: getattr(method, f.name) for f in fields(method) if f.name not in ("tokens", "local_steps")}
         numbers = [name for name, value in kinds.items() if isinstance(value, int | float | np.number)]
@@ -31,12 +30,13 @@ class Compiled:
         self.shape = replace(method, **dict.fromkeys(numbers, 0.0))
         with self.jax.enable_x64(True):
             self.objectives = self.jax.device_put(problem.stacked)
+            self.initial = self.jax.device_put(np.asarray(initial, np.float64))
             self.links = self.jax.device_put(_links(method, network)) if self.rounds else ()
         self._block: tuple[Any, int, Any, Any] = (None, -1, None, None)  # of which schedule, which block, its columns
 
     def start(self) -> State:
         with self.jax.enable_x64(True):
-            begin: State = _begin()(self.shape, self.agents, self.dimension, self.settings, self.objectives)
+            begin: State = _begin()(self.shape, self.agents, self.settings, self.objectives, self.initial)
         return begin
 
     def advance(self, state: State, schedule: Schedule | None, begin: int, end: int) -> State:
@@ -51,7 +51,7 @@ class Compiled:
                     self._block = (schedule, number, *columns)
                 _, _, agent, token = self._block
                 span = (begin - number * BLOCK, stop - number * BLOCK, number * BLOCK)
-                state = _hops()(self.shape, self.settings, self.objectives, state, agent, token, *span)
+                state = _hops()(self.shape, self.settings, self.objectives, state, self.initial, agent, token, *span)
                 begin = stop
             self.jax.block_until_ready(state.x_sum)
         return state
@@ -63,7 +63,7 @@ class Compiled:
 
     def read(self, state: State) -> tuple[Any, Any]:
         with self.jax.enable_x64(True):
-            model, local = _read()(self.shape, self.agents, self.settings, state)
+            model, local = _read()(self.shape, self.agents, self.settings, state, self.initial)
         return np.asarray(model), np.asarray(local)
 
 
@@ -84,15 +84,14 @@ def _begin() -> Any:
     import jax
     import jax.numpy as jnp
 
-    def begin(method: Any, agents: int, dimension: int, settings: dict[str, Any], objectives: Tree) -> State:
-        rule = rules(replace(method, **settings))
-        zero = jnp.zeros(dimension)
-        each = jax.vmap(lambda f: rule.agent(f, zero))(objectives)
+    def begin(method: Any, agents: int, settings: dict[str, Any], objectives: Tree, initial: Any) -> State:
+        rule = rules(replace(method, **settings), initial)
+        each = jax.vmap(lambda f: rule.agent(f, initial))(objectives)
         if is_round(method):
             return strong(State(each, (), (), each.x.sum(axis=0), jnp.asarray(-1)))
         M = method.tokens
-        slots = jax.tree.map(lambda a: jnp.tile(a, (agents, M, *(1,) * jnp.ndim(a))), rule.slot(zero))
-        tokens = jax.vmap(lambda m: rule.token(zero, agents, m))(jnp.arange(float(M)))
+        slots = jax.tree.map(lambda a: jnp.tile(a, (agents, M, *(1,) * jnp.ndim(a))), rule.slot(initial))
+        tokens = jax.vmap(lambda m: rule.token(initial, agents, m))(jnp.arange(float(M)))
         return strong(State(each, slots, tokens, each.x.sum(axis=0), jnp.asarray(-1)))
 
     def strong(state: State) -> State:
@@ -100,7 +99,7 @@ def _begin() -> Any:
         firm: State = jax.tree.map(lambda a: jax.lax.convert_element_type(a, a.dtype), state)
         return firm
 
-    return jax.jit(begin, static_argnums=(0, 1, 2))
+    return jax.jit(begin, static_argnums=(0, 1))
 
 
 @cache
@@ -113,13 +112,14 @@ def _hops() -> Any:
         settings: dict[str, Any],
         objectives: Tree,
         state: State,
+        initial: Any,
         agent: Any,
         token: Any,
         begin: Any,
         end: Any,
         offset: Any,
     ) -> State:
-        rule = rules(replace(method, **settings))
+        rule = rules(replace(method, **settings), initial)
 
         def ahead(state: State, k: Any) -> Any:
             """The rows of hop k. They travel in the loop's state: were they read where they are used, the compiler
@@ -197,11 +197,11 @@ def _rounds() -> Any:
 def _read() -> Any:
     import jax
 
-    def read(method: Any, agents: int, settings: dict[str, Any], state: State) -> tuple[Any, Any]:
+    def read(method: Any, agents: int, settings: dict[str, Any], state: State, initial: Any) -> tuple[Any, Any]:
         method = replace(method, **settings)
         local = state.x_sum / agents
         if is_round(method):
             return jax.vmap(method.say)(state.agents).mean(axis=0), local
-        return jax.vmap(rules(method).estimate)(state.tokens).mean(axis=0), local
+        return jax.vmap(rules(method, initial).estimate)(state.tokens).mean(axis=0), local
 
     return jax.jit(read, static_argnums=(0, 1))

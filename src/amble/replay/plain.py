@@ -13,19 +13,20 @@ from amble.schedule import Schedule
 
 
 class Plain:
-    def __init__(self, method: Any, problem: Problem, network: Network) -> None:
-        self.method, self.rules, self.network = method, rules(method), network
+    def __init__(self, method: Any, problem: Problem, network: Network, initial: Any) -> None:
+        self.method, self.rules, self.network = method, rules(method, initial), network
+        self.initial = initial
         self.rounds = is_round(method)
         self.problem = problem
 
     def start(self) -> State:
-        zero, N = np.zeros(self.problem.dimension), self.problem.agents
-        agents = stack([self.rules.agent(self.problem.objective(i), zero) for i in range(N)])
+        N = self.problem.agents
+        agents = stack([self.rules.agent(self.problem.objective(i), self.initial) for i in range(N)])
         if self.rounds:
             return State(agents, (), (), agents.x.sum(axis=0), np.array(-1))
         M = self.method.tokens
-        slots = tree_map(lambda a: np.tile(a, (N, M, *(1,) * np.ndim(a))), self.rules.slot(zero))
-        tokens = stack([self.rules.token(zero, N, m) for m in range(M)])
+        slots = tree_map(lambda a: np.tile(a, (N, M, *(1,) * np.ndim(a))), self.rules.slot(self.initial))
+        tokens = stack([self.rules.token(self.initial, N, m) for m in range(M)])
         return State(agents, slots, tokens, agents.x.sum(axis=0), np.array(-1))
 
     @np.errstate(over="ignore", invalid="ignore")  # divergence is reported, as by the compiled engine, not warned of

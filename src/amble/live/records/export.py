@@ -1,7 +1,8 @@
 """A live run on one machine as a saved Run, so that amble report shows it beside simulated ones.
 
-Its records are the estimates that agents read at their visits, in the order of the one clock they share. Its timing is
-what was measured, so that the simulator can be given it.
+Its records are the estimates that agents read at their visits, in the order of the one clock they share, and beside
+them the mean of the x_i that the agents had by then. Both come from the replay of the run, which has every agent's data
+at hand; so do the x_i at its end. Its timing is what was measured, so that the simulator can be given it.
 """
 
 from typing import Any
@@ -11,28 +12,58 @@ import numpy as np
 from amble.live.formats.packing import Packing
 from amble.live.records import measured
 from amble.live.records.record import Record
+from amble.live.records.replay import Replay
+from amble.live.visits import GiftVisits
+from amble.methods import boards, gifts
 from amble.network import Network
 from amble.problem import Problem
-from amble.replay.plain import Plain
+from amble.replay import State
+from amble.replay.plain import stack
 from amble.run import Run, with_history
 from amble.schedule import Schedule
 from amble.simulation import describe, record_hops
 
-Key = tuple[str, int]  # an agent and its visit
+# causes (message.Cause) for which Run.stopped has another word; the others are the same in both
+STOPPED: dict[str, str] = {"seconds": "time_s", "asked": "interrupted"}
 
 
-def recorded(record: Record) -> dict[Key, int]:
-    """The visits whose estimates are records, and how many visits there were up to each."""
-    times = {(name, line.number): line.time_s for name, lines in record.visits.items() for line in lines}
-    order = sorted(times, key=lambda key: times[key])
-    hops = {*record_hops(len(order), None).tolist(), len(order)} - {0}
-    return {order[hop - 1]: hop for hop in sorted(hops)}
+class Curves:
+    """The models at the records, gathered while a run is replayed (Replay.watch)."""
+
+    def __init__(self, record: Record, start: Any) -> None:
+        names = record.agents[: record.founders]
+        lines = sorted((line.time_s, name, line.number) for name in names for line in record.visits.get(name, ()))
+        hop = {(name, number): k + 1 for k, (_, name, number) in enumerate(lines)}
+        self.recorded = np.array(sorted({*record_hops(len(lines), None).tolist(), len(lines)}))
+        self.consensus = np.tile(start, (len(self.recorded), 1))
+        self.local = np.zeros_like(self.consensus)
+        self.agents = len(names)
+        self.shown = {key: int(at) for key, at in zip(hop, self._at(list(hop.values())), strict=True)
+                      if self.recorded[at] == hop[key]}  # fmt: skip
+        self.spans: dict[tuple[str, int], tuple[int, int]] = {}  # the records at which the x of a visit is the newest
+        for name in names:
+            numbers = [line.number for line in record.visits.get(name, ())]
+            hops = np.array([hop[name, number] for number in numbers], int)
+            # accumulated, lest a clock that was set back makes an agent's later visit an earlier one
+            begins = [*self._at(np.maximum.accumulate(hops)).tolist(), len(self.recorded)]
+            self.local[: begins[0]] += start / self.agents
+            self.spans |= {(name, number): (begins[k], begins[k + 1]) for k, number in enumerate(numbers)}
+
+    def _at(self, hops: Any) -> Any:
+        """The first record that is not before each of these hops."""
+        return np.searchsorted(self.recorded, hops)
+
+    def __call__(self, name: str, number: int, holder: Any) -> None:
+        if (name, number) in self.shown:
+            self.consensus[self.shown[name, number]] = holder.z
+        begin, end = self.spans.get((name, number), (0, 0))
+        self.local[begin:end] += holder.agent.x / self.agents
 
 
 def as_run(
-    problem: Problem, network: Network, method: Any, seed: int, record: Record, visits: Any, models: dict[Key, Any]
+    problem: Problem, network: Network, method: Any, seed: int, record: Record, replayed: Replay, curves: Curves
 ) -> Run:
-    """`models` are the estimates at the visits that `recorded` names."""
+    """Of a run that was replayed as a whole, and that nobody has joined."""
     lines = sorted(
         (line.time_s, line.token, record.agents.index(name), line.hop > 1 and line.giver != name)
         for name, each in record.visits.items()
@@ -40,8 +71,6 @@ def as_run(
     )
     begun_s = min(line.time_s - line.compute_s for each in record.visits.values() for line in each)
     time_s, token, agent, moved = (np.array(column) for column in zip(*lines, strict=True))
-    wanted = recorded(record)
-    consensus = np.stack([np.zeros(problem.dimension), *(models[key] for key in wanted)])
     about = describe(problem)
     run = Run(
         method=method,
@@ -51,13 +80,46 @@ def as_run(
         seed=seed,
         every=None,
         compute_s=measured.compute_s(record),
-        message_bytes=Packing(visits.parcel(0)).size,
+        message_bytes=Packing(replayed.visits.parcel(0)).size,
         problem={**about, "digest": f"live {about['digest']}"},  # a live run is not resumed by the simulator
         schedule=Schedule(time_s - begun_s, token, agent, moved),
-        state=Plain(method, problem, network).start().on_numpy(),
-        recorded=np.array([0, *wanted.values()]),
-        consensus=consensus,
-        local=consensus,
-        stopped=next(filter(None, (each.get("cause") for each in record.status.values())), "interrupted"),
+        state=last_state(replayed),
+        recorded=curves.recorded,
+        consensus=curves.consensus,
+        local=curves.local,
+        stopped=stopped(record),
     )
     return with_history(run, problem)
+
+
+def stopped(record: Record) -> str:
+    """In the vocabulary of Run.stopped: the cause that agents ended by; "interrupted" where none of them knows one."""
+    causes = (status.get("cause") for status in record.status.values())
+    cause = next(filter(None, causes), "interrupted")
+    return STOPPED.get(cause, cause)
+
+
+def last_state(replayed: Replay) -> State:
+    """What agents, slots and tokens were at the end, as the simulator has them."""
+    visits, agents, tokens = replayed.visits, list(replayed.agents.values()), range(replayed.record.tokens)
+    shares = [[agent.shares.get(m, (None, visits.share()))[1] for m in tokens] for agent in agents]
+    parcels = [replayed.newest[m][1] for m in tokens]
+    if not isinstance(visits, GiftVisits):  # a tracked token has its account, and perhaps a recount beside it
+        ends = [getattr(parcel.token, "account", parcel.token) for parcel in parcels]
+        parts = [agent.holder.agent for agent in agents], shares, ends
+    else:
+        parts = _gift_state([agent.holder.agent for agent in agents], [parcel.token for parcel in parcels])
+    stacked = stack(parts[0])
+    slots = stack([stack(row) for row in parts[1]])
+    return State(stacked, slots, stack(parts[2]), stacked.x.sum(axis=0), np.array(-1))
+
+
+def _gift_state(givers: list[Any], tokens: list[Any]) -> tuple[list[Any], list[list[Any]], list[Any]]:
+    """One token is an account of its own; several share one, in ledgers."""
+    if len(tokens) > 1:
+        agents = [boards.Agent(giver.own, giver.given, giver.account.board) for giver in givers]
+        slots = [[boards.NoSlot() for _ in tokens] for _ in givers]
+        return agents, slots, [boards.Token(token.account.board, token.m) for token in tokens]
+    (token,) = tokens
+    ledger = gifts.Token(token.account.board.total[0], token.account.board.weight[0])
+    return [giver.own for giver in givers], [[giver.given] for giver in givers], [ledger]

@@ -18,6 +18,8 @@ from amble.live.records.record import Record
 
 RECOUNT, REISSUE, LEAVES = "recount", "reissue", "leaves"
 
+Watch = Callable[[str, int, Any], None]
+
 
 class Issue(NamedTuple):
     """A parcel as it left an agent's hands."""
@@ -65,11 +67,12 @@ class Replay:
     """All agents of a record whose objectives are at hand."""
 
     def __init__(
-        self, record: Record, visits: Any, objectives: Mapping[str, Any], keep: Collection[tuple[str, int]] = ()
+        self, record: Record, visits: Any, objectives: Mapping[str, Any], watch: Watch = lambda *_: None
     ) -> None:
-        self.record, self.visits = record, visits
-        self.keep, self.kept = keep, dict[tuple[str, int], Any]()  # estimates of some visits, by agent and number
+        """`watch(agent, number of its visit, its holder then)` is called after each visit."""
+        self.record, self.visits, self.watch = record, visits, watch
         self.parcels: dict[Issue, Any] = {}
+        self.newest: dict[int, tuple[Issue, Any]] = {}  # each token, as it last left an agent's hands
         self.places: dict[tuple[str, int, int], list[Issue]] = {}  # all there will be, by (agent, token, hop)
         self.again: dict[Issue, tuple[Issue, Event]] = {}  # what an issue was issued again as
         self.agents = {}
@@ -108,10 +111,17 @@ class Replay:
 
     def _left_hands(self, issue: Issue, parcel: Any) -> None:
         """It is known from now on, and so is what it was issued again as."""
-        self.parcels[issue] = parcel
+        self._keep(issue, parcel)
         while issue in self.again:
             issue, event = self.again[issue]
-            self.parcels[issue] = parcel = self._counted_anew(parcel, event)
+            parcel = self._counted_anew(parcel, event)
+            self._keep(issue, parcel)
+
+    def _keep(self, issue: Issue, parcel: Any) -> None:
+        self.parcels[issue] = parcel
+        last = self.newest.get(issue.token)
+        if last is None or (last[0].epoch, last[0].hop) <= (issue.epoch, issue.hop):
+            self.newest[issue.token] = issue, parcel
 
     def _place(self, issue: Issue) -> None:
         self.places.setdefault(issue[:3], []).append(issue)
@@ -169,8 +179,7 @@ class Replay:
         else:
             agent.holder, share, parcel = self.visits.visit(agent.objective, *known)
             agent.shares[line.token] = (epoch, share)
-        if (agent.name, line.number) in self.keep:
-            self.kept[agent.name, line.number] = agent.holder.z
+        self.watch(agent.name, line.number, agent.holder)
         agent.done += 1
         self._compare(agent, line, "after", digest(parcel))
         self._left_hands(Issue(agent.name, line.token, line.hop, epoch), parcel)
