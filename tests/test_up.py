@@ -196,6 +196,18 @@ def test_a_model_for_other_columns_or_damaged_is_refused(done, tmp_path):
         trained.load(folder / "record.npz")
 
 
+@pytest.mark.parametrize("number", [1e298, np.inf, np.nan])
+def test_a_model_of_a_diverged_run_is_refused(done, tmp_path, number):
+    """As 0.1 wrote them."""
+    folder, _ = done
+    model = trained.load(folder / "model.npz")
+    trained.Trained(model.model, np.full(11, number)).save(tmp_path / "model.npz")
+    told = amble("predict", tmp_path / "model.npz", folder / "agent00" / "rows.npz")
+    assert told.returncode == 2
+    assert told.stdout == ""
+    assert f"has numbers as large as {number:.1g}: its run diverged; train it again." in told.stderr
+
+
 def test_ctrl_c_stops_all_and_keeps_what_there_is(tmp_path):
     folder = tmp_path / "run"
     process = begin(folder, *ENDLESS)

@@ -17,7 +17,6 @@ from amble.live.network.place import Link, Place
 from amble.live.network.sockets import more_files
 from amble.live.network.transport import Transport
 from amble.live.node import Node, model_of
-from amble.live.protocol import DIVERGED
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.trust import identity, invitation
 
@@ -64,7 +63,7 @@ def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again
         why = "no token has come to it from another agent"
         todo = "take the model of another agent" if reason else "start it again, and its neighbours"
         if node.core.ending and node.core.ending.cause == "diverged":
-            why, todo = "the run has diverged", DIVERGED
+            why, todo = "the run has diverged", "train again, as that says"
         log.error("%s has no model, and wrote none, for %s: %s", config.name, why, todo)
         return Ended.WITHOUT_A_MODEL
     if node.core.missing:

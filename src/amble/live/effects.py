@@ -103,6 +103,7 @@ class Settings:
     tolerance: float = 0.0  # stop when the model stands still; 0 is never
     room: int = 0  # places for agents that come later
     guests: Mapping[str, int] = field(default_factory=dict)  # of these: the ones known here, and their places
+    columns: int | tuple[str, ...] = 0  # of the data, by their names or how many: for people
 
     @cached_property
     def places(self) -> Mapping[str, int]:

@@ -48,6 +48,7 @@ from typing import Any
 import numpy as np
 
 from amble.arrays import BEYOND
+from amble.live import divergence
 from amble.live import message as messages
 from amble.live.effects import Ask, Custody, Effect, Errand, Left, Reply, Report, Share, Sight, Visit, Wake
 from amble.live.formats.packing import flat
@@ -72,7 +73,6 @@ from amble.live.standpoint import RETRY, SILENCE, Standpoint
 
 PROBES_MAX = 10  # of one that has taken a token: who then says that it works, and still has it, keeps it
 NEVER = Epoch(-1, 0)  # of a share that was taken out again
-DIVERGED = "see that no column is much larger than the others, or try a smaller step or larger penalty"
 
 
 @dataclass
@@ -180,7 +180,7 @@ class Core(Standpoint):
 
     def halt(self, now: float, cause: Cause, words: str) -> list[Effect]:
         """The run is to end, for a reason from outside: its time is up."""
-        self._stop(cause, words)
+        self._end(cause, words)
         return self._said(now)
 
     # --- visits -----------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class Core(Standpoint):
         if (made := self._made(known)) is None:
             if question_number is not None:
                 self.saying.append(Reply(question_number, Refused("a visit of it gives numbers that are not finite")))
-            self._stop("diverged", f"token {m} has diverged at hop {message.hop + 1}: {DIVERGED}")
+            self._stop("diverged", f"token {m} has diverged at hop {message.hop + 1}: {self._likely_cause()}")
             return
         holder, given, parcel = made
         outgoing = Token(m, epoch, message.hop + 1, self.me, parcel)
@@ -275,7 +275,7 @@ class Core(Standpoint):
             2 * max(1.0, float(parcel.members)),
         )
         if message.hop + 1 >= limit:
-            self._stop("hops", f"token {m} has made its {limit:.0f} hops")
+            self._end("hops", f"token {m} has made its {limit:.0f} hops")
         elif self.settings.tolerance and parcel.calm >= still and self._everybody(now, parcel):
             self._stop("tolerance", f"the model has stood still for {int(parcel.calm)} visits of token {m}")
 
@@ -448,6 +448,15 @@ class Core(Standpoint):
             self.unknown.add(question.token)
 
     # --- the end ----------------------------------------------------------------------------------------------------
+
+    def _end(self, cause: Cause, words: str) -> None:
+        """By a limit: a run that has not converged by then may be on its way beyond all bounds."""
+        if "holder" in self.rows and divergence.has_diverged(self.objective, self.rows["holder"].z):
+            cause, words = "diverged", f"{words}, and the model has diverged by then: {self._likely_cause()}"
+        self._stop(cause, words)
+
+    def _likely_cause(self) -> str:
+        return divergence.likely_cause(self.visits.method, self.objective, self.settings.columns, self.me)
 
     def _stop(self, cause: Cause, words: str) -> None:
         if self.ending is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from amble.arrays import BEYOND
 from amble.assemble import prepare
 from amble.errors import AmbleError
 from amble.live.settings import model as models
@@ -71,9 +72,11 @@ def load(path: Path) -> Trained:
             raise AmbleError(f"{path} is a model of format {about['format']}, and this amble reads format {FORMAT}.")
         given = {key: value for key, value in about["model"].items() if value is not None and value != []}
         model = models.make(given)
-        right = w.shape == (model.dimension,) and w.dtype == np.float64 and np.isfinite(w).all()
+        right = w.shape == (model.dimension,) and w.dtype == np.float64
         if not right or about["sha256"] != hashlib.sha256(np.ascontiguousarray(w).data).hexdigest():
             raise ValueError
+        if not np.abs(w).sum() < BEYOND:
+            raise AmbleError(f"{path} has numbers as large as {np.abs(w).max():.1g}: its run diverged; train it again.")
         return Trained(model, w)
     except AmbleError:
         raise

@@ -120,6 +120,7 @@ class AgentConfig:
             tolerance=self.stop.tolerance or 0.0,
             room=self.room,
             guests=self.guests,
+            columns=self.model.columns,
         )
 
     def visits(self) -> Any:
