@@ -2,6 +2,7 @@
 
 import io
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,11 @@ from rich.console import Console
 
 import amble
 from amble import progress
-from amble.report import figures, pictures
+from amble.report import figures, paper_figure, pictures
+from amble.report.curves import section_curves
+from amble.report.looks import looks
+from amble.report.paper_figure import section_figure
+from amble.report.sections import group
 
 PROBLEM = amble.split(amble.load("diabetes"), agents=6)
 
@@ -20,6 +25,7 @@ def drawn(monkeypatch):
     caught = []
     monkeypatch.setattr(figures, "save", lambda figure, path: caught.append(figure) or path)
     monkeypatch.setattr(pictures, "save", lambda figure, path: caught.append(figure) or path)
+    monkeypatch.setattr(paper_figure, "save", lambda figure, path: caught.append(figure) or path)
     return caught
 
 
@@ -37,6 +43,60 @@ def test_the_figure_draws_both_readings_against_both_costs(drawn):
             paid = history[cost] > 0
             assert np.array_equal(lines[label], np.column_stack([history[cost], history[column]])[paid])
         assert f"{runs[1].label}, mean of x" not in lines  # one token: the two readings are one
+
+
+SLOW = amble.Timing(slowdown={3: 20.0, 5: 0.5})
+
+
+def test_a_value_holds_until_the_next_record(drawn):
+    """A record's model is the model until the next one: steps, not slopes, in the figure and in the paper's."""
+    runs = amble.compare([amble.APIBCD(tokens=3), amble.DGD()], PROBLEM, hops=300)
+    runs.plot("x.png")
+    section_figure(group(runs)[0], Path("x.png"))
+    for figure in drawn:
+        for axes in figure.axes:
+            curves = [line for line in axes.get_lines() if line.get_label() != "centralised optimum"]
+            assert len(curves) == 3
+            assert {line.get_drawstyle() for line in curves} == {"steps-post"}
+
+
+def test_the_time_axis_begins_at_the_first_message(drawn):
+    """Before it every token has only visited the agent where it starts, a microsecond into the run."""
+    runs = amble.compare([amble.IBCD(), amble.APIBCD(tokens=3)], PROBLEM, hops=300, timing=SLOW)
+    runs.plot("x.png")
+    section_figure(group(runs)[0], Path("x.png"))
+    sent_s = min(run.history["time_s"][run.history["comm_units"] > 0][0] for run in runs)
+    assert sent_s > 3 * runs[0].history["time_s"][1]
+    for figure in drawn:
+        time, units = figure.axes
+        assert sent_s / 1.5 < time.get_xlim()[0] < sent_s
+        assert 0.5 < units.get_xlim()[0] < 1
+    shown = section_curves(group(runs)[0], looks(group(runs))[0])
+    assert [cost["first"] for cost in shown["costs"]] == [sent_s, 1, 8 * PROBLEM.dimension]
+    entering = [run.history["metric"][run.history["time_s"] <= sent_s][-1] for run in runs]
+    assert drawn[0].axes[0].get_ylim()[1] >= max(entering)
+
+
+def test_a_run_without_messages_is_drawn_from_its_first_second(drawn):
+    alone = amble.Problem.from_arrays(np.eye(4), np.arange(4.0), agents=1)
+    amble.compare([amble.IBCD()], alone, amble.networks.ring(1), hops=20).plot("x.png")
+    assert len(drawn[0].axes[0].get_lines()[0].get_xdata()) == 20
+
+
+def test_stragglers_are_named_in_the_title(drawn):
+    slow = amble.compare([amble.APIBCD(tokens=3), amble.DGD()], PROBLEM, hops=60, timing=SLOW)
+    slow.plot("x.png")
+    section_figure(group(slow)[0], Path("x.png"))
+    for run in slow:
+        run.plot_timeline("x.png")
+    assert len(drawn) == 4
+    for figure in drawn:
+        assert figure.get_suptitle().endswith("stragglers: agent 3 (20x), agent 5 (0.5x)")
+    amble.compare([amble.IBCD()], PROBLEM, hops=60).plot("x.png")
+    assert "straggler" not in drawn[-1].get_suptitle()
+    many = amble.Timing(slowdown={i: 2.0 + i for i in range(6)})
+    amble.compare([amble.IBCD()], PROBLEM, hops=60, timing=many).plot("x.png")
+    assert drawn[-1].get_suptitle().endswith("6 stragglers, 2x to 7x")
 
 
 def test_without_test_rows_the_figure_shows_the_distance(drawn):

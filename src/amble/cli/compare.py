@@ -140,7 +140,8 @@ def compare(
         bool, of(RUN, "--penalised", help="Record the paper's F (eq. 3, 10) of methods that minimise it.")
     ] = False,
     every: Annotated[
-        int | None, of(RUN, help="Record after each so many hops.  [default: each 2 % further than the last]")
+        int | None,
+        of(RUN, help="Record after each so many hops, or rounds.  [default: each 2 % further than the last]"),
     ] = None,
     out: Annotated[
         Path | None, of(RUN, "--out", "-o", help="Folder for figures and runs.  [default: amble-out]")

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from amble.report.figures import first_message
 from amble.report.looks import Look
 from amble.report.sections import COSTS, TIME, Section, band, best_metric, columns, is_accuracy, lines
 
@@ -31,7 +32,10 @@ def section_curves(section: Section, own_looks: Sequence[Look]) -> dict[str, Any
         drawn.append({"label": label, "colour": look.colour, "dash": dash, "curves": curves})
     return {
         "columns": [y_axis(section, column, words) for column, words in shown.items()],
-        "costs": [{"key": cost, "words": words, "suffix": SUFFIXES[cost]} for cost, words in COSTS.items()],
+        "costs": [
+            {"key": cost, "words": words, "suffix": SUFFIXES[cost], "first": first_message(section.runs, cost)}
+            for cost, words in COSTS.items()
+        ],
         "lines": drawn,
     }
 
@@ -54,8 +58,9 @@ def y_axis(section: Section, column: str, words: str) -> dict[str, Any]:
 
 def _range(section: Section, column: str, linear: bool, best: float) -> list[float] | None:
     """Around all that is drawn, but no higher than a little above where the runs began: some diverge."""
+    first = first_message(section.runs, TIME) or 0.0
     bands = [band(line, TIME, column) for line in lines(section)]
-    values = np.concatenate([part for each in bands for part in (each[1], each[3])] or [np.zeros(0)])
+    values = np.concatenate([part[each[0] >= first] for each in bands for part in (each[1], each[3])] or [np.zeros(0)])
     values = np.append(values, best) if column == "metric" else values
     values = values[np.isfinite(values)]
     if linear:

@@ -1,6 +1,7 @@
 """Figures like the paper's: the metric against virtual time and against communication."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from amble.run import write_whole
 # Okabe and Ito's colours, told apart by colour-blind readers too
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
 STYLES = ("-", "--", "-.")  # when the colours begin again
+STRAGGLERS_NAMED = 4  # in a title; of more, only their number
 READINGS_APART = 0.01  # relative difference of the two readings of the model from which both are drawn
 
 
@@ -51,16 +53,18 @@ def comparison_figure(comparison: Any, path: Path) -> Path:
         colour, style = COLOURS[k % len(COLOURS)], STYLES[k // len(COLOURS) % len(STYLES)]
         name = f"{run.label} (diverged)" if run.stopped == "diverged" else run.label
         for panel, cost, _ in panels:
-            panel.plot(*curve(run, cost, column), color=colour, linestyle=style, label=name, linewidth=1.6)
+            looks = {"color": colour, "drawstyle": "steps-post", "linewidth": 1.6}
+            panel.plot(*curve(run, cost, column), linestyle=style, label=name, **looks)
             if column != "objective" and readings_differ(run, column):
                 x, y = curve(run, cost, f"{column}_local")
-                panel.plot(x, y, color=colour, linestyle=":", label=f"{run.label}, mean of x", linewidth=1.6)
+                panel.plot(x, y, linestyle=":", label=f"{run.label}, mean of x", **looks)
     for panel, cost, cost_words in panels:
         if column == "metric":
             panel.axhline(comparison.best_metric, color="0.4", lw=0.9, ls="--", label="centralised optimum")
         panel.set_xlabel(cost_words)
         if any(len(curve(run, cost, column)[0]) for run in comparison.runs):
             panel.set_xscale("log")
+        begin_where_something_happens(panel, comparison.runs, cost)
         panel.grid(alpha=0.25, linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)
     left.set_ylabel(words)
@@ -69,9 +73,8 @@ def comparison_figure(comparison: Any, path: Path) -> Path:
         readable_log_axis(left, comparison, column)
     about = comparison.runs[0]
     walks = " / ".join(dict.fromkeys(run.walk_name for run in comparison.runs if hasattr(run.schedule, "token")))
-    figure.suptitle(
-        f"{about.problem['name']}, {about.network.agents} agents, {about.network.name}, walk: {walks or 'none'}"
-    )
+    title = f"{about.problem['name']}, {about.network.agents} agents, {about.network.name}, walk: {walks or 'none'}"
+    figure.suptitle(title + stragglers(about))
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     return save(figure, path)
@@ -82,6 +85,33 @@ def curve(run: Any, cost: str, column: str) -> tuple[Any, Any]:
     x, y = run.history[cost], run.history[column]
     drawn = (x > 0) & np.isfinite(y) & (np.abs(y) < 1e6)
     return x[drawn], y[drawn]
+
+
+def stragglers(run: Any) -> str:
+    """Who takes how many times as long to compute, as a second line of a title; nothing where all are alike."""
+    slow = [(agent, factor) for agent, factor in run.timing.slowdown if factor != 1]
+    if not slow:
+        return ""
+    if len(slow) > STRAGGLERS_NAMED:
+        factors = [factor for _, factor in slow]
+        return f"\n{len(slow)} stragglers, {min(factors):g}x to {max(factors):g}x"
+    return "\nstragglers: " + ", ".join(f"agent {agent} ({factor:g}x)" for agent, factor in slow)
+
+
+def first_message(runs: Sequence[Any], cost: str) -> float | None:
+    """The cost at which the first message of any run has crossed a link; None if none ever has.
+
+    Before it there are only the first visits of the tokens, each where the token starts.
+    """
+    sent = [run.history[cost][run.history["comm_units"] > 0] for run in runs]
+    return min((float(each[0]) for each in sent if len(each)), default=None)
+
+
+def begin_where_something_happens(panel: Any, runs: Sequence[Any], cost: str) -> None:
+    """Let the axis begin shortly before the first message, so that what came before still enters from the left."""
+    first = first_message(runs, cost)
+    if first:
+        panel.set_xlim(left=first / 1.25)
 
 
 def readings_differ(run: Any, column: str) -> bool:
@@ -95,7 +125,9 @@ def readings_differ(run: Any, column: str) -> bool:
 def readable_log_axis(panel: Any, comparison: Any, column: str) -> None:
     """Limits by what is drawn, and plain numbers where the axis spans less than two decades."""
     ticker = need("matplotlib.ticker", "sim")
-    drawn = [curve(run, "time_s", column)[1] for run in comparison.runs]
+    first = first_message(comparison.runs, "time_s") or 0.0
+    curves = [curve(run, "time_s", column) for run in comparison.runs]
+    drawn = [y[max(0, np.searchsorted(x, first, side="right") - 1) :] for x, y in curves]  # from where it enters
     values = np.concatenate([*drawn, [comparison.best_metric] if column == "metric" else []])
     values = values[values > 0]
     if not len(values):

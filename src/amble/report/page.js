@@ -47,7 +47,7 @@ function traces(data, column, cost, hidden, theme) {
     const spread = parts.length > 1 ? "<br>from %{customdata[0]:.4g} to %{customdata[1]:.4g}" : "";
     found.push({
       x, y: middle, mode: "lines", name: plain(line.label),
-      line: { color: colour, dash: line.dash, width: 2 },
+      line: { color: colour, dash: line.dash, width: 2, shape: "hv" },
       customdata: parts.length > 1 ? x.map((_, i) => [parts[0][i], parts[2][i]]) : undefined,
       hovertemplate: `<b>${plain(line.label)}</b><br>%{x}<br>%{y:.4g}${spread}<extra></extra>`,
     });
@@ -68,7 +68,8 @@ function layout(column, cost, theme) {
     showlegend: false, hovermode: "closest", dragmode: touch ? false : "zoom",
     hoverlabel: { bgcolor: theme.paper, bordercolor: theme.quiet, font: { color: theme.ink }, align: "left" },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: theme.quiet, activecolor: theme.ink },
-    xaxis: { ...axis, type: "log", title: { text: cost.words }, exponentformat: "SI", minexponent: 1, ticksuffix: cost.suffix, nticks: 8 },
+    xaxis: { ...axis, type: "log", title: { text: cost.words }, exponentformat: "SI",
+      autorangeoptions: cost.first ? { minallowed: cost.first / 1.25 } : {}, minexponent: 1, ticksuffix: cost.suffix, nticks: 8 },
     yaxis: { ...axis, type: column.log ? "log" : "linear", title: { text: column.words }, exponentformat: "power",
       range: column.range || undefined, autorange: !column.range },
     shapes: column.best === null ? [] : [best],

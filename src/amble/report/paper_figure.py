@@ -8,7 +8,7 @@ import numpy as np
 
 from amble.errors import need
 from amble.report.curves import y_axis
-from amble.report.figures import new_figure, save
+from amble.report.figures import begin_where_something_happens, new_figure, save, stragglers
 from amble.report.looks import Look, looks
 from amble.report.sections import TIME, UNITS, Line, Section, band, columns, lines
 
@@ -44,10 +44,12 @@ def section_figure(section: Section, path: Path, own_looks: Sequence[Look] | Non
                 panel.axhline(axis["best"], color="0.4", lw=0.9, ls=(0, (5, 3)), label="centralised optimum")
             if any(len(band(line, cost, column)[0]) for line in found):
                 panel.set_xscale("log")
+            begin_where_something_happens(panel, section.runs, cost)
             panel.set_xlabel(cost_words)
             panel.grid(alpha=0.25, linewidth=0.5)
             panel.spines[["top", "right"]].set_visible(False)
         _scale(panels[0], axis)
+        figure.suptitle(stragglers(section.runs[0]).strip())
         panels[0].set_ylabel(axis["words"])
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(
@@ -63,11 +65,11 @@ def _draw(panel: Any, line: Line, look: Look, k: int, cost: str, column: str) ->
     first = k * 5 % apart  # lines that lie on one another show their marks in turn
     panel.plot(
         x, middle, color=look.colour, linestyle=style, marker=MARKERS[k % len(MARKERS)], markevery=(first, apart),
-        markerfacecolor="white" if look.dotted else look.colour, label=line.label,
+        markerfacecolor="white" if look.dotted else look.colour, label=line.label, drawstyle="steps-post",
     )  # fmt: skip
     if len(line.runs) > 1:
         drawn = np.isfinite(low) & np.isfinite(high)
-        panel.fill_between(x[drawn], low[drawn], high[drawn], color=look.colour, alpha=0.15, linewidth=0)
+        panel.fill_between(x[drawn], low[drawn], high[drawn], color=look.colour, alpha=0.15, linewidth=0, step="post")
 
 
 def _scale(panel: Any, axis: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from amble.errors import AmbleError, need
-from amble.report.figures import COLOURS, new_figure, save
+from amble.report.figures import COLOURS, new_figure, save, stragglers
 from amble.rounds import Rounds
 
 AGENTS_NAMED_MAX = 120
@@ -90,9 +90,8 @@ def timeline_picture(run: Any, path: Path, hops: int = 40) -> Path:
     axes.set_ylim(-0.6, len(active) - 0.1)
     explained = "; a label is the hop, and the copy that it updates: of which agent, of which token" if labelled else ""
     axes.set_xlabel(f"virtual time ({word}){explained}")
-    figure.suptitle(
-        f"{run.label} on {run.problem['name']}: its first {shown.hops} hops, walk: {run.walk_name}", fontsize=10
-    )
+    title = f"{run.label} on {run.problem['name']}: its first {shown.hops} hops, walk: {run.walk_name}"
+    figure.suptitle(title + stragglers(run), fontsize=10)
     axes.grid(axis="y", alpha=0.2)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=8, fontsize=8, frameon=False)
@@ -114,6 +113,7 @@ def _rounds_picture(run: Any, path: Path, rounds: int) -> Path:
     axes.set_xlim(left=0)
     axes.ticklabel_format(axis="x", style="sci", scilimits=(-2, 3))
     axes.set_xlabel("virtual time (s); a dashed line ends a round")
-    figure.suptitle(f"{run.label} on {run.problem['name']}: its first {len(ends)} rounds", fontsize=10)
+    title = f"{run.label} on {run.problem['name']}: its first {len(ends)} rounds"
+    figure.suptitle(title + stragglers(run), fontsize=10)
     axes.spines[["top", "right", "left"]].set_visible(False)
     return save(figure, path)
