@@ -11,6 +11,7 @@ _HOMES = {
     "amble.data.datasets": ["Dataset", "load"],
     "amble.data.files": ["read_file"],
     "amble.errors": ["AmbleError"],
+    "amble.methods.parameters": ["method"],
     "amble.network": ["Network"],
     "amble.objectives": ["LeastSquares", "Logistic", "Softmax"],
     "amble.problem": ["Problem", "split"],

@@ -1,5 +1,6 @@
 """One vocabulary for NumPy and JAX: what is written with these runs on either."""
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -70,3 +71,12 @@ def from_named(like: Tree, name: str, arrays: dict[str, Array]) -> Tree:
         return like
     kind = cast(Any, type(like))
     return kind(*(from_named(branch, f"{name}.{key}", arrays) for key, branch in cast(Any, like)._asdict().items()))
+
+
+def as_tuple(name: str, arrays: dict[str, Array]) -> Tree:
+    """A NamedTuple of the names that `named_leaves` gave, where no other of its kind is at hand."""
+    if name in arrays:
+        return arrays[name]
+    keys = dict.fromkeys(key[len(name) + 1 :].partition(".")[0] for key in arrays if key.startswith(f"{name}."))
+    kind: Any = namedtuple("Fields", keys)  # type: ignore[misc]
+    return kind(*(as_tuple(f"{name}.{key}", arrays) for key in keys)) if keys else ()

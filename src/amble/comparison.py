@@ -1,5 +1,6 @@
 """compare: several methods on one problem and network, with the same seed, walk and timing."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,4 +98,4 @@ def compare(
 
 def file_name(k: int, run: Run) -> str:
     """1-i-bcd, 2-api-bcd, ..."""
-    return f"{k}-{run.method.label.lower()}"
+    return f"{k}-{re.sub(r'[^a-z0-9]+', '-', run.method.label.lower()).strip('-') or 'run'}"

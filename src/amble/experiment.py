@@ -15,6 +15,7 @@ from amble.comparison import Comparison, compare
 from amble.data.datasets import NAMES, Dataset, load
 from amble.data.files import read_file
 from amble.errors import AmbleError, unknown
+from amble.methods import own
 from amble.network import Network
 from amble.problem import Problem, split
 from amble.simulation import initial_model, limits
@@ -110,7 +111,8 @@ class Experiment:
             if given["name"] == "all":
                 chosen += [methods.make(label, {}) for label in methods.METHODS]
                 continue
-            chosen.append(methods.make(given["name"], {key: value for key, value in given.items() if key != "name"}))
+            name = own.from_file(given["name"]) if own.names_file(str(given["name"])) else given["name"]
+            chosen.append(methods.make(name, {key: value for key, value in given.items() if key != "name"}))
         if not chosen:
             raise AmbleError("no methods were given; name at least one.")
         for method in chosen if self.penalised else ():
@@ -188,8 +190,12 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """NAME:key=value,key=value as a mapping with a `name`; values are read as TOML, or else as text."""
-    name, _, rest = text.partition(":")
+    """NAME:key=value,key=value as a mapping with a `name`; values are read as TOML, or else as text.
+
+    The name may be a class in a file of your own: mine.py:Heavy:key=value.
+    """
+    path = own.PATH.fullmatch(text)
+    name, _, rest = text.partition(":") if path is None else (f"{path['file']}:{path['name']}", "", path["rest"] or "")
     settings: dict[str, Any] = {"name": name.strip()}
     for pair in filter(None, re.split(r",(?![^{]*})", rest)):  # not at commas within braces
         key, equals, value = pair.partition("=")

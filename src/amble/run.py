@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from amble import methods, timing
-from amble.arrays import from_named, named_leaves
-from amble.errors import AmbleError, need
+from amble.arrays import as_tuple, from_named, named_leaves
+from amble.errors import AmbleError, is_number, need
+from amble.methods import own
 from amble.network import Network
 from amble.replay import State
 from amble.rounds import Rounds
@@ -83,7 +84,8 @@ class Run:
                 "the x_i of this live run are not known: an earlier amble saved it without them; run amble up again to "
                 "have them."
             )
-        return np.asarray(self.state.agents.x)
+        agents = self.state.agents
+        return np.asarray(agents.x if hasattr(agents, "x") else agents.own.x)  # of a board whose class is not here
 
     @property
     def label(self) -> str:
@@ -92,9 +94,9 @@ class Run:
         rule, form = given.pop("token_rule", None), given.pop("form", None)
         if given.get("tokens") == 1 and not methods.is_round(self.method):
             given.pop("tokens")
-        parts = [f"{key}={value:g}" for key, value in given.items() if isinstance(value, int | float)]
-        words = ", ".join([*parts, *(value for value in (rule, form) if value)])
-        return f"{self.method.label} ({words})"
+        shown = {key: f"{value:g}" if is_number(value) else str(value) for key, value in given.items()}
+        parts = [f"{key}={shown[key]}" for key, value in given.items() if value is not None]
+        return f"{self.method.label} ({', '.join([*parts, *(value for value in (rule, form) if value)])})"
 
     def to_pandas(self) -> Any:
         """The history as a pandas DataFrame."""
@@ -140,6 +142,7 @@ class Run:
             "format": FORMAT,
             "method": self.method.label,
             "settings": methods.settings(self.method),
+            **({} if type(self.method) in methods.METHODS.values() else {"own": own.origin(self.method)}),
             "network": {"name": self.network.name, "agents": self.network.agents},
             "walk": self.walk_name,
             "timing": timing.settings(self.timing),
@@ -179,8 +182,29 @@ def base_path(path: str | Path) -> Path:
     return path.with_suffix("") if path.suffix in (".npz", ".json") else path
 
 
-def load_run(path: str | Path) -> Run:
-    """The run that `save` wrote, equal to it."""
+def load_run(path: str | Path, methods: Any = ()) -> Run:
+    """The run that `save` wrote, equal to it.
+
+    Parameters
+    ----------
+    path : the run's .json or .npz, or what both have in common
+    methods : classes of your own, the run's method among them: the classes, or texts such as "mine.py:Heavy", which are
+        imported. Without it, a run of a method of your own has all its results and cannot be resumed: nothing that a
+        saved run names is imported.
+
+    Returns
+    -------
+    Run
+
+    Example
+    -------
+    >>> import amble
+    >>> problem = amble.split(amble.load("diabetes"), agents=5)
+    >>> file = amble.simulate(amble.Relay(), problem, hops=5, progress=False).save(folder / "run")
+    >>> amble.load_run(file).schedule.hops
+    5
+    """
+    kinds = own.classes(methods)
     base = base_path(path)
     for file in (ending(base, ".json"), ending(base, ".npz")):
         if not file.is_file():
@@ -194,7 +218,7 @@ def load_run(path: str | Path) -> Run:
             raise ValueError
         with np.load(io.BytesIO(whole), allow_pickle=False) as held:
             arrays = dict(held)
-        return _assemble(plain, arrays)
+        return _assemble(plain, arrays, kinds)
     except AmbleError:
         raise
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
@@ -203,16 +227,29 @@ def load_run(path: str | Path) -> Run:
         ) from error
 
 
-def _assemble(plain: dict[str, Any], arrays: dict[str, Any]) -> Run:
-    method = methods.make(plain["method"], plain["settings"])
+def _method(plain: dict[str, Any], rounds: bool, kinds: list[type[Any]]) -> Any:
+    """amble's own by its label; else the user's, if its class is among those given, or a stand-in that can be read."""
+    label, origin = plain["method"], plain.get("own", {})
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in plain["settings"].items()}
+    if not origin and label in methods.METHODS:
+        return methods.make(label, given)
+    kind = own.choose(kinds, label, origin)
+    return own.Absent(label, given, rounds, origin) if kind is None else methods.make(kind, given)
+
+
+def _assemble(plain: dict[str, Any], arrays: dict[str, Any], kinds: list[type[Any]]) -> Run:
+    rounds = "schedule.token" not in arrays
+    method = _method(plain, rounds, kinds)
     network = plain["network"]
 
     def under(prefix: str) -> dict[str, Any]:
         return {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
 
-    rounds = methods.is_round(method)
-    like = methods.first_state(method, arrays["consensus"].shape[1])  # a method's tuples are known by its first ones
-    parts = {part: from_named(tree, f"state.{part}", arrays) for part, tree in like.items()}
+    if isinstance(method, own.Absent):
+        parts = {part: as_tuple(f"state.{part}", arrays) for part in ("agents", "slots", "tokens")}
+    else:
+        like = methods.first_state(method, arrays["consensus"].shape[1])  # its tuples are known by its first ones
+        parts = {part: from_named(tree, f"state.{part}", arrays) for part, tree in like.items()}
     run = Run(
         method=method,
         network=Network(network["agents"], arrays["network.starts"], arrays["network.neighbours"], network["name"]),

@@ -16,6 +16,7 @@ from amble import timing as timings
 from amble import walk as walks
 from amble.chance import check_seed
 from amble.errors import AmbleError, is_number
+from amble.methods.own import Absent
 from amble.network import Network
 from amble.problem import Problem
 from amble.progress import Meter, interruptible
@@ -122,6 +123,8 @@ def resume(
     progress: bool = True,
 ) -> Run:
     """Go on with a run up to new limits, counted from its very start; the result is that of one unbroken run."""
+    if isinstance(run.method, Absent):
+        raise run.method.refuse("resume")
     if run.problem["digest"] != problem.digest:
         raise AmbleError(
             f"this run was made on {run.problem['name']!r} with other data or settings than the problem given; "
@@ -317,8 +320,8 @@ def _go(
         record(hop, *machine.read(state))
     if stopped == "diverged":
         advice = 'try form="scalar", or one token'
-        if run.method.positive:
-            advice = f"try another {' or '.join(run.method.positive)}, or tune=True"
+        if positive := methods.positive(run.method):
+            advice = f"try another {' or '.join(positive)}, or tune=True"
         after = f"{'round' if methods.is_round(run.method) else 'hop'} {int(state.lost) + 1}"
         warnings.warn(f"{run.label} diverged: not finite from {after} on; {advice}.", stacklevel=3)
     recorded, consensus, local = (np.array(column) for column in zip(*records, strict=True))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from amble import methods
 from amble import simulation as simulations
 from amble.network import Network
 from amble.problem import Problem
@@ -32,7 +33,7 @@ def tune(
     **options: Any,
 ) -> tuple[Any, dict[str, Any]]:
     """The method with its step or penalty chosen, and a record of what was tried; takes the options of `simulate`."""
-    names = [f.name for f in fields(method) if f.name in method.positive]
+    names = [f.name for f in fields(method) if f.name in methods.positive(method)]
     if not names:
         return method, {}
     name = names[0]

@@ -19,13 +19,13 @@ A round method has `agent`, `say(agent)`, `round(f, agent, heard, degree)` and `
 """
 
 import warnings
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, is_dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from amble.errors import AmbleError, is_number, unknown
+from amble.errors import AmbleError, unknown
 from amble.methods.apibcd import APIBCD
 from amble.methods.boards import BoardRules
 from amble.methods.central import Central
@@ -37,6 +37,9 @@ from amble.methods.fedavg import FedAvg
 from amble.methods.gapibcd import GAPIBCD
 from amble.methods.gifts import GiftRules
 from amble.methods.ibcd import IBCD
+from amble.methods.own import Absent
+from amble.methods.parameters import check_settings
+from amble.methods.parts import check_parts
 from amble.methods.pwadmm import PWADMM
 from amble.methods.relay import Relay
 from amble.methods.syncwalks import SyncWalks
@@ -52,7 +55,10 @@ METHODS: dict[str, type[Any]] = {
     )
 }  # fmt: skip
 
-__all__ = ["METHODS", "check", "first_state", "is_round", "make", "message_numbers", "round_units", "rules", "settings"]
+__all__ = [
+    "METHODS", "check", "first_state", "is_round", "make", "message_numbers", "positive", "round_units", "rules",
+    "settings",
+]  # fmt: skip
 
 
 def rules(method: Any, start: Any = None) -> Any:
@@ -66,7 +72,7 @@ def rules(method: Any, start: Any = None) -> Any:
 
 
 def is_round(method: Any) -> bool:
-    return hasattr(method, "round")
+    return method.rounds if isinstance(method, Absent) else hasattr(method, "round")
 
 
 def message_numbers(method: Any, p: int) -> int:
@@ -94,41 +100,41 @@ def first_state(method: Any, p: int) -> dict[str, Any]:
 
 def settings(method: Any) -> dict[str, Any]:
     """The method's settings as plain values."""
-    return asdict(method)
+    return dict(method.given) if isinstance(method, Absent) else asdict(method)
 
 
-def make(name: str, given: dict[str, Any]) -> Any:
-    """A method by its name ("API-BCD", "apibcd") and settings, checked."""
-    name = str(name)
+def positive(method: Any) -> tuple[str, ...]:
+    """The settings that must be above zero: its step or penalty."""
+    return tuple(getattr(method, "positive", ()))
+
+
+def make(name: str | type[Any], given: dict[str, Any]) -> Any:
+    """A method by its name ("API-BCD", "apibcd") or class, with these settings, checked."""
+    kind = name if isinstance(name, type) else find(str(name))
+    if not is_dataclass(kind):
+        raise AmbleError(f"{kind.__name__} is not a method: it is not a dataclass; write @amble.method above it.")
+    known = [field.name for field in fields(kind)]
+    for key in given:
+        if key not in known:
+            raise unknown(f"setting of {getattr(kind, 'label', kind.__name__)}", key, known)
+    return check(kind(**given))
+
+
+def find(name: str) -> type[Any]:
+    """The class of one of amble's methods."""
     plain = {label.lower().replace("-", ""): kind for label, kind in METHODS.items()}
     kind = plain.get(name.lower().replace("-", "").replace("_", ""))
     if kind is None:
         raise unknown("method", name, METHODS)
-    known = [field.name for field in fields(kind)]
-    for key in given:
-        if key not in known:
-            raise unknown(f"setting of {kind.label}", key, known)
-    return check(kind(**given))
+    return kind
 
 
 def check(method: Any, problem: Any = None) -> Any:
     """The method with its settings checked, for this problem; more tokens than agents is allowed, with a warning."""
-    if isinstance(method, type | str) or not hasattr(method, "label"):
-        raise AmbleError(f"{method!r} was given as a method; give one with its settings, such as amble.IBCD(tau=1).")
-    for field in fields(method):
-        value = getattr(method, field.name)
-        number = is_number(value)
-        if field.name in method.positive and not (number and 0 < value < np.inf):
-            raise AmbleError(f"{method.label}: {field.name}={value!r} was given; it must be a number above zero.")
-        if field.name == "rho" and value is not None and not (number and 0 <= value < np.inf):
-            raise AmbleError(f"{method.label}: rho={value!r} was given; it must be zero or more, or left out for L.")
-        count = field.name in ("tokens", "local_steps")
-        if count and not (number and isinstance(value, int | np.integer) and value >= 1):
-            words = "it must be a whole number, one or more"
-            raise AmbleError(f"{method.label}: {field.name}={value!r} was given; {words}.")
-        allowed = getattr(method, "choices", {}).get(field.name)
-        if allowed is not None and value not in allowed:
-            raise unknown(f"{field.name} of {method.label}", str(value), allowed)
+    if isinstance(method, Absent):
+        raise method.refuse("a simulation")
+    check_parts(method)
+    check_settings(method)
     if problem is None:
         return method
     if hasattr(method, "for_problem"):
@@ -137,6 +143,6 @@ def check(method: Any, problem: Any = None) -> Any:
         if problem.own is not None and not all(hasattr(f, name) for f in problem.own):
             raise AmbleError(f"{method.label} asks your objectives for {name}, and they have none; give them one.")
     if not is_round(method) and method.tokens > problem.agents:
-        words = f"{method.label}: {method.tokens} tokens for {problem.agents} agents: some will always wait."
-        warnings.warn(words, stacklevel=3)
+        note = f"{method.label}: {method.tokens} tokens for {problem.agents} agents: some will always wait."
+        warnings.warn(note, stacklevel=3)
     return method

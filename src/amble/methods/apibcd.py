@@ -1,13 +1,13 @@
 """API-BCD: asynchronous parallel incremental block-coordinate descent (the paper's eq. 12 and algorithm 2)."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from amble.arrays import Array
 from amble.methods.copies import TOKEN_RULES
+from amble.methods.parameters import method
 
 
-@dataclass(frozen=True)
+@method
 class APIBCD:
     r"""M tokens at once; agent i keeps a copy c_im of each.
 

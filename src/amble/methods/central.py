@@ -1,16 +1,16 @@
 """Central: the paper's eq. 4-5, the penalty method with a server."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array
+from amble.methods.parameters import method
 
 
 class Agent(NamedTuple):
     x: Array
 
 
-@dataclass(frozen=True)
+@method
 class Central:
     r"""Every round, all agents hear the server and the server hears all agents.
 

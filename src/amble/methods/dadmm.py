@@ -1,9 +1,9 @@
 """D-ADMM: decentralised ADMM over the links of a network."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array, namespace
+from amble.methods.parameters import method
 
 ALONE = 1e-9  # of the curvature: the weight of the prox of an agent without neighbours, whose answer is its own minimum
 
@@ -13,7 +13,7 @@ class Agent(NamedTuple):
     a: Array  # the dual
 
 
-@dataclass(frozen=True)
+@method
 class DADMM:
     r"""Each agent agrees with its neighbours through a dual.
 

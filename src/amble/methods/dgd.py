@@ -1,16 +1,16 @@
 """DGD: decentralised gradient descent, the oldest of the gossip methods."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array
+from amble.methods.parameters import method
 
 
 class Agent(NamedTuple):
     x: Array
 
 
-@dataclass(frozen=True)
+@method
 class DGD:
     r"""Mix with the neighbours, step down one's own slope.
 

@@ -1,9 +1,9 @@
 """EXTRA: the exact first-order gossip method."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array
+from amble.methods.parameters import method
 
 
 class Agent(NamedTuple):
@@ -12,7 +12,7 @@ class Agent(NamedTuple):
     g: Array  # grad f_i, of the round before
 
 
-@dataclass(frozen=True)
+@method
 class EXTRA:
     r"""DGD with a correction that takes its error away.
 

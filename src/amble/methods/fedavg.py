@@ -1,9 +1,9 @@
 """FedAvg: federated averaging, with a server and full participation."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array, namespace
+from amble.methods.parameters import method
 
 
 class Agent(NamedTuple):
@@ -11,7 +11,7 @@ class Agent(NamedTuple):
     share: Array
 
 
-@dataclass(frozen=True)
+@method
 class FedAvg:
     r"""A few gradient steps at every agent, then the mean.
 

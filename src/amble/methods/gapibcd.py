@@ -1,13 +1,13 @@
 """gAPI-BCD: API-BCD with a gradient step instead of the argmin (the paper's remark 1, eq. 15, theorem 3)."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from amble.arrays import Array
 from amble.methods.copies import TOKEN_RULES
+from amble.methods.parameters import method
 
 
-@dataclass(frozen=True)
+@method
 class GAPIBCD:
     r"""API-BCD with f_i replaced by its first-order model and a proximal term.
 

@@ -1,16 +1,16 @@
 """I-BCD: incremental block-coordinate descent (the paper's eq. 6-8 and algorithm 1)."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array, namespace
+from amble.methods.parameters import method
 
 
 class Agent(NamedTuple):
     x: Array
 
 
-@dataclass(frozen=True)
+@method
 class IBCD:
     r"""One block of F(x, z) = sum_i f_i(x_i) + tau/2 sum_i |x_i - z|^2 at a time.
 

@@ -1,10 +1,10 @@
 """PW-ADMM: parallel random-walk ADMM, WADMM with M tokens."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array, namespace
 from amble.methods.gifts import Token
+from amble.methods.parameters import method
 
 
 class Agent(NamedTuple):
@@ -17,7 +17,7 @@ class Slot(NamedTuple):
     copy: Array
 
 
-@dataclass(frozen=True)
+@method
 class PWADMM:
     r"""WADMM's step at c, with the increment M times as large, as each reaches one of M tokens only.
 

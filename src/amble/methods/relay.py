@@ -1,9 +1,10 @@
 """Relay: gifts that carry their own weight, so that nothing is tuned and no agent knows N."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array, namespace, norm
+from amble.methods.parameters import method
 
 FULL_UP_TO = 128  # unknowns: a full message is then at most 8,384 numbers, 67 kB
 BALANCE, FACTOR = 3.0, 1.5  # residual balancing: beyond this ratio of the residuals, beta by this factor
@@ -33,7 +34,7 @@ class Last(NamedTuple):
     x: Array
 
 
-@dataclass(frozen=True)
+@method
 class Relay:
     r"""The token is a sum of gifts (v, w), and its estimate z = total / weight; three forms of gift.
 

@@ -1,16 +1,16 @@
 """The synchronous form with M walks (the paper's eq. 11); with M = 1 it is eq. 4-5, the form with a server."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array
+from amble.methods.parameters import method
 
 
 class Agent(NamedTuple):
     x: Array
 
 
-@dataclass(frozen=True)
+@method
 class SyncWalks:
     r"""Every round, all agents hear all tokens and all tokens hear all agents.
 

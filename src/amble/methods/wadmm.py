@@ -1,9 +1,9 @@
 """WADMM: random-walk ADMM, also known as Walkman (the paper's reference for a walk with a dual)."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array, namespace
+from amble.methods.parameters import method
 
 
 class Agent(NamedTuple):
@@ -11,7 +11,7 @@ class Agent(NamedTuple):
     y: Array  # the dual
 
 
-@dataclass(frozen=True)
+@method
 class WADMM:
     r"""A prox with a dual: the penalty no longer moves the limit.
 

@@ -1,16 +1,16 @@
 """WPG: walk proximal gradient, the rival of the paper's section V (eq. 19)."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array, namespace
+from amble.methods.parameters import method
 
 
 class Agent(NamedTuple):
     x: Array
 
 
-@dataclass(frozen=True)
+@method
 class WPG:
     r"""A gradient step at the token, averaged into it.
 

@@ -1,14 +1,16 @@
 """The compiled engine: the whole replay as one JAX loop, one compilation for any number of hops and any settings."""
 
-from dataclasses import fields, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from amble.arrays import Tree
-from amble.errors import need
+from amble.errors import AmbleError, need
 from amble.methods import is_round, rules
+from amble.methods.parameters import traced, with_traced
 from amble.network import Network
 from amble.problem import Problem
 from amble.replay import State, first_lost
@@ -23,11 +25,8 @@ class Compiled:
         self.jax = need("jax", "sim")
         self.rounds = is_round(method)
         self.agents = problem.agents
-        # numbers are arguments of the compiled loop, so another tau compiles nothing anew; counts shape the loop
-        kinds = {f.name: getattr(method, f.name) for f in fields(method) if f.name not in ("tokens", "local_steps")}
-        numbers = [name for name, value in kinds.items() if isinstance(value, int | float | np.number)]
-        self.settings = {name: float(kinds[name]) for name in numbers}
-        self.shape = replace(method, **dict.fromkeys(numbers, 0.0))
+        self.settings = traced(method)  # arguments of the compiled loop, so another tau compiles nothing anew
+        self.shape = with_traced(method, dict.fromkeys(self.settings, 0.0))
         with self.jax.enable_x64(True):
             self.objectives = self.jax.device_put(problem.stacked)
             self.initial = self.jax.device_put(np.asarray(initial, np.float64))
@@ -35,12 +34,12 @@ class Compiled:
         self._block: tuple[Any, int, Any, Any] = (None, -1, None, None)  # of which schedule, which block, its columns
 
     def start(self) -> State:
-        with self.jax.enable_x64(True):
+        with self.jax.enable_x64(True), _explained(self.shape):
             begin: State = _begin()(self.shape, self.agents, self.settings, self.objectives, self.initial)
         return begin
 
     def advance(self, state: State, schedule: Schedule | None, begin: int, end: int) -> State:
-        with self.jax.enable_x64(True):
+        with self.jax.enable_x64(True), _explained(self.shape):
             if self.rounds:
                 state = _rounds()(self.shape, self.settings, self.objectives, self.links, state, begin, end)
             while not self.rounds and begin < end:
@@ -67,6 +66,20 @@ class Compiled:
         return np.asarray(model), np.asarray(local)
 
 
+@contextmanager
+def _explained(method: Any) -> Iterator[None]:
+    """JAX's errors about a step that Python cannot follow, in a sentence."""
+    errors = need("jax", "sim").errors
+    try:
+        yield
+    except (errors.JAXTypeError, errors.JAXIndexError) as error:
+        raise AmbleError(
+            f"{method.label} cannot be compiled: a step uses the value of an array, or of a setting that is no whole "
+            "number, in `if`, `range`, `float()` or a NumPy function; write it with where() and the other functions of "
+            "amble.arrays.namespace(x), or give engine='plain'."
+        ) from error
+
+
 def _take(tree: Tree, index: Any) -> Tree:
     import jax
 
@@ -85,7 +98,7 @@ def _begin() -> Any:
     import jax.numpy as jnp
 
     def begin(method: Any, agents: int, settings: dict[str, Any], objectives: Tree, initial: Any) -> State:
-        rule = rules(replace(method, **settings), initial)
+        rule = rules(with_traced(method, settings), initial)
         each = jax.vmap(lambda f: rule.agent(f, initial))(objectives)
         if is_round(method):
             return strong(State(each, (), (), each.x.sum(axis=0), jnp.asarray(-1)))
@@ -119,7 +132,7 @@ def _hops() -> Any:
         end: Any,
         offset: Any,
     ) -> State:
-        rule = rules(replace(method, **settings), initial)
+        rule = rules(with_traced(method, settings), initial)
 
         def ahead(state: State, k: Any) -> Any:
             """The rows of hop k. They travel in the loop's state: were they read where they are used, the compiler
@@ -179,7 +192,7 @@ def _rounds() -> Any:
     def rounds(
         method: Any, settings: dict[str, Any], objectives: Tree, links: Any, state: State, begin: Any, end: Any
     ) -> State:
-        rule = replace(method, **settings)
+        rule = with_traced(method, settings)
 
         def one(k: Any, state: State) -> State:
             heard = hear(links, jax.vmap(rule.say)(state.agents))
@@ -198,7 +211,7 @@ def _read() -> Any:
     import jax
 
     def read(method: Any, agents: int, settings: dict[str, Any], state: State, initial: Any) -> tuple[Any, Any]:
-        method = replace(method, **settings)
+        method = with_traced(method, settings)
         local = state.x_sum / agents
         if is_round(method):
             return jax.vmap(method.say)(state.agents).mean(axis=0), local

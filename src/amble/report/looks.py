@@ -36,5 +36,7 @@ def looks(sections: Sequence[Section]) -> list[list[Look]]:
 def _kind(line: Line) -> tuple[object, ...]:
     """The method with its settings but for steps and penalties, which follow the data."""
     method = line.runs[0].method
-    settings = {key: value for key, value in methods.settings(method).items() if key not in (*method.positive, "rho")}
+    settings = {
+        key: value for key, value in methods.settings(method).items() if key not in (*methods.positive(method), "rho")
+    }
     return method.label, *settings.items()

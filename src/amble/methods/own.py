@@ -1,0 +1,116 @@
+"""Methods of your own: the class that a path names, where a class came from, and a stand-in for one that is not here.
+
+Code is imported only where the user names it: on the command line, in the experiment file of `amble compare`, or in
+`load_run(path, methods=...)`. What a saved run says about its method is never imported.
+"""
+
+import hashlib
+import importlib.util
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from amble.errors import AmbleError, unknown
+from amble.methods.parts import PARTS
+
+PATH = re.compile(r"(?P<file>.+\.py):(?P<name>\w+)(?::(?P<rest>.*))?", re.S)  # mine.py:Heavy, mine.py:Heavy:beta=0.9
+
+
+def names_file(name: str) -> bool:
+    """Whether a method's name is that of a class in a file."""
+    return name.endswith(".py") or PATH.fullmatch(name) is not None
+
+
+def from_file(name: str) -> type[Any]:
+    """The class that mine.py:Heavy names; the file is imported, once."""
+    match = PATH.fullmatch(name)
+    if match is None or match["rest"] is not None:
+        raise AmbleError(f"{name!r} was given for a method of your own; name its class too, as in mine.py:Heavy.")
+    path = Path(match["file"]).resolve()
+    if not path.is_file():
+        raise AmbleError(f"{name!r} was given as a method, and there is no file {path}; give the path of yours.")
+    module = _imported(path)
+    steps = [kind for kind in vars(module).values() if isinstance(kind, type) and any(hasattr(kind, s) for s in PARTS)]
+    classes = {kind.__name__: kind for kind in steps}
+    if match["name"] not in classes:
+        raise unknown(f"method in {path.name}", match["name"], classes)
+    return classes[match["name"]]
+
+
+def _imported(path: Path) -> Any:
+    """The module of a file, under a name of its own; what lies beside the file can be imported by it."""
+    name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
+        raise AmbleError(f"{path} cannot be imported: line {line}: {type(error).__name__}: {error}.") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def origin(method: Any) -> dict[str, Any]:
+    """Where a class of your own came from, to be saved with a run."""
+    if isinstance(method, Absent):
+        return method.origin
+    kind = type(method)
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    parts = {part: getattr(method, part) for part in ("tokens", "hears") if hasattr(method, part)}
+    return {"class": kind.__qualname__, "module": kind.__module__, "file": file, **parts}
+
+
+@dataclass(frozen=True)
+class Absent:
+    """The method of a saved run whose class is not here: enough to read the run, not to go on with it."""
+
+    label: str
+    given: dict[str, Any]  # its settings
+    rounds: bool
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        return int(self.origin.get("tokens", self.given.get("tokens", 1)))
+
+    @property
+    def hears(self) -> str:
+        return str(self.origin.get("hears", "mixed"))
+
+    def refuse(self, what: str) -> AmbleError:
+        name = self.origin.get("class", self.label)
+        place = self.origin.get("file") or self.origin.get("module")
+        return AmbleError(
+            f"{what} needs the class {name} of this run's method{f' (it was in {place})' if place else ''}; load the "
+            f"run with amble.load_run(path, methods=[{name}])."
+        )
+
+
+def classes(given: Any) -> list[type[Any]]:
+    """What `methods=` names: classes, or texts such as mine.py:Heavy, which are imported."""
+    each = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    kinds = [from_file(kind) if isinstance(kind, str) else kind for kind in each]
+    for kind in kinds:
+        if not isinstance(kind, type):
+            raise AmbleError(f"methods={given!r} was given; give classes, such as methods=[Heavy].")
+    return kinds
+
+
+def choose(kinds: list[type[Any]], label: str, origin: dict[str, Any]) -> type[Any] | None:
+    """The class that made a run, by its name, or else by its label."""
+    by_name = [kind for kind in kinds if kind.__qualname__ == origin.get("class")]
+    return next(iter([*by_name, *(kind for kind in kinds if getattr(kind, "label", "") == label)]), None)

@@ -1,0 +1,109 @@
+"""A method's settings: declared once as fields, and checked when the method is constructed."""
+
+import copy
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, dataclass_transform
+
+import numpy as np
+
+from amble.errors import AmbleError, is_number, unknown
+
+COUNTS = ("tokens", "local_steps")  # settings of which there must be at least one
+PLAIN = (int, float, str, bool, type(None), np.number, np.bool_)
+_KINDS = {kind.__name__: kind for kind in (float, int, bool, str)}  # a field may be annotated by text
+_EXPECTED = {float: "a number", int: "a whole number", bool: "True or False", str: "text"}
+
+
+@dataclass_transform(frozen_default=True)
+def method(kind: type[Any]) -> Any:
+    """A class decorator: a frozen dataclass whose settings are checked when it is constructed.
+
+    Without a `label` its label is the name of the class. A class with @dataclass(frozen=True) is a method as well; then
+    its settings are checked when it is simulated.
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.IBCD(tau=-1)
+    Traceback (most recent call last):
+        ...
+    amble.errors.AmbleError: I-BCD: tau=-1 was given; it must be a number above zero.
+    """
+    if "label" not in vars(kind):
+        kind.label = kind.__name__
+    own = getattr(kind, "__post_init__", None)
+
+    def check(made: Any) -> None:
+        check_settings(made)
+        if own is not None:
+            own(made)
+
+    kind.__post_init__ = check
+    return dataclass(frozen=True)(kind)
+
+
+def check_settings(method: Any) -> None:
+    """Every setting has the kind of its field; those in `positive` are above zero, those in `choices` one of them."""
+    label = label_of(method)
+    if not is_dataclass(method) or isinstance(method, type) or not type(method).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise AmbleError(f"{label} is not a frozen dataclass; write @amble.method above its class.")
+    for field in fields(method):
+        name, value = field.name, getattr(method, field.name)
+        given = f"{label}: {name}={value!r} was given"
+        number = is_number(value)
+        if name in getattr(method, "positive", ()):
+            if not (number and 0 < value < np.inf):
+                raise AmbleError(f"{given}; it must be a number above zero.")
+        elif name == "rho" and value is not None and not (number and 0 <= value < np.inf):
+            raise AmbleError(f"{given}; it must be zero or more, or left out for L.")
+        if name in COUNTS and not (is_whole(value) and value >= 1):
+            raise AmbleError(f"{given}; it must be a whole number, one or more.")
+        allowed = getattr(method, "choices", {}).get(name)
+        if allowed is not None and value not in allowed:
+            raise unknown(f"{name} of {label}", str(value), allowed)
+        kind = _KINDS.get(str(field.type), field.type)
+        if kind in _EXPECTED and not _is_a(value, kind):
+            raise AmbleError(f"{given}; it must be {_EXPECTED[kind]}.")
+        if not is_plain(value):
+            raise AmbleError(f"{given}; a setting is a number, text, True, False, None or a tuple of these.")
+
+
+def is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a setting can be saved with a run and tell two methods apart."""
+    return all(map(is_plain, value)) if isinstance(value, tuple) else isinstance(value, PLAIN)
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    if kind is bool:
+        return isinstance(value, bool | np.bool_)
+    return isinstance(value, str) if kind is str else is_whole(value) if kind is int else is_number(value)
+
+
+def label_of(method: Any) -> str:
+    return str(getattr(method, "label", None) or type(method).__name__)
+
+
+def traced(method: Any) -> dict[str, float]:
+    """The settings that are numbers of a formula, as arguments for a compiled loop: another tau compiles nothing.
+
+    Whole numbers, truth values and text may decide what is computed, so they stay in the method.
+    """
+    formula = (float, float | None, "float", "float | None")  # a field may be annotated by text
+    chosen = {}
+    for field in fields(method):
+        value = getattr(method, field.name)
+        if isinstance(value, float | np.floating) or (is_whole(value) and field.type in formula):
+            chosen[field.name] = float(value)
+    return chosen
+
+
+def with_traced(method: Any, numbers: dict[str, Any]) -> Any:
+    """A copy with these settings, unchecked: what is traced has no value yet."""
+    other = copy.copy(method)
+    for name, value in numbers.items():
+        object.__setattr__(other, name, value)
+    return other
