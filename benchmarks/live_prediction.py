@@ -60,7 +60,7 @@ def live(given, tokens, hops, seed, title):
         with up.start(plan) as agents, screen.status(title) as status:
             for name in names[tokens:]:
                 agents.start(name)
-            while not all(map(agents.status, names[tokens:])):
+            while any(agents.status(name).state == "unstarted" for name in names[tokens:]):
                 if agents.failed():
                     raise SystemExit(f"agents failed: {agents.failed()}")
                 time.sleep(0.1)
@@ -68,7 +68,7 @@ def live(given, tokens, hops, seed, title):
                 agents.start(name)
             while agents.running():
                 time.sleep(0.5)
-                made = sum(agents.status(name).get("visits", 0) for name in names)
+                made = sum(agents.status(name).visits for name in names)
                 status.update(f"{title}: {made:,} of about {hops:,} hops")
             if agents.failed():
                 raise SystemExit(f"agents failed: {agents.failed()}")

@@ -37,9 +37,9 @@ def train(folder, data, hops, kills):
         while agents.running() and (ended_s is None or time.monotonic() < ended_s + LATE_S):
             time.sleep(0.5)
             name = chance.choice(plan.config.agents)
-            if any(agents.status(each).get("stopped") for each in plan.config.agents):
+            if any(agents.status(each).stopped for each in plan.config.agents):
                 ended_s = ended_s or time.monotonic()
-            if kills and not ended_s and name in agents.running() and agents.status(name).get("visits"):
+            if kills and not ended_s and name in agents.running() and agents.status(name).visits:
                 agents.kill(name)
                 killed += 1
                 time.sleep(plan.config.timing.patience_s + 1 if killed % 3 == 0 else 0.5)

@@ -62,9 +62,9 @@ def measure(agents, folder):
         up_s = time.monotonic() - begin
         names = config.agents
         links = {name: len(config.agent(name).neighbours) for name in names}
-        wait_until(lambda: all(len(cluster.status(n).get("up", ())) == links[n] for n in names), "that all are linked")
+        wait_until(lambda: all(len(cluster.status(n).up) == links[n] for n in names), "that all are linked")
         linked_s = time.monotonic() - begin
-        wait_until(lambda: all(cluster.status(name).get("visits") for name in names), "that all are visited")
+        wait_until(lambda: all(cluster.status(name).visits for name in names), "that all are visited")
         visited_s = time.monotonic() - begin
         sizes = [memory_mb(cluster.processes[name].pid) for name in names]
         for name in names:

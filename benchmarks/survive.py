@@ -81,7 +81,7 @@ def prepare(folder, agents, tokens, seconds, kind=Cluster, density=0.6, method=N
 def ready(cluster):
     """Until every agent has been visited."""
     deadline = time.monotonic() + 60
-    while not all(cluster.status(name).get("visits") for name in cluster.config.agents):
+    while not all(cluster.status(name).visits for name in cluster.config.agents):
         if time.monotonic() > deadline or cluster.failed():
             raise SystemExit(f"the agents did not start: {cluster.failed()}")
         time.sleep(0.1)
@@ -318,7 +318,7 @@ def hops_per_s(cluster, begin_s, for_s):
 
 def doubted(cluster, name):
     """Which neighbours said in their status that it does not work."""
-    return sorted(other for other in cluster.config.agents if name in cluster.status(other).get("doubts", {}))
+    return sorted(other for other in cluster.config.agents if name in cluster.status(other).doubts)
 
 
 def grey(folder, given):

@@ -37,11 +37,11 @@ def wait_for(condition, seconds=60.0):
 
 
 def visits(cluster, name):
-    return cluster.status(name).get("visits", 0)
+    return cluster.status(name).visits
 
 
 def stopped(cluster):
-    return {cluster.status(name).get("stopped", "") for name in cluster.config.agents}
+    return {cluster.status(name).stopped for name in cluster.config.agents}
 
 
 def change(cluster, name, statement, *values):
@@ -169,10 +169,10 @@ def test_an_agent_that_was_alone_has_no_model(tmp_path, name):
     cluster, _ = make(tmp_path / "run")
     with cluster:
         cluster.start(name)
-        wait_for(lambda: cluster.status(name))
+        wait_for(lambda: cluster.status(name).state != "unstarted")
         assert end(cluster, name) == NO_MODEL
         assert not list((cluster.folder / name).glob("model.np*"))
-        assert cluster.status(name)["model"] is False
+        assert cluster.status(name).model is False
         assert f"{name} has no model, and wrote none" in log_of(cluster, name).splitlines()[-1]
         assert log_of(cluster, name).endswith("start it again, and its neighbours\n")
         with pytest.raises(AmbleError, match="there is no model"):

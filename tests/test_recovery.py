@@ -3,10 +3,13 @@
 Sentences in quotation marks are those of the theory of operation at the top of live/protocol.py.
 """
 
+from pathlib import Path
+
 import numpy as np
 
-from amble.live import glance
+from amble.live import glance, view
 from amble.live.message import Seek
+from amble.live.status import Status
 from linked_cores import NAMES, PATIENCE_S, SILENCE_S, Link
 
 
@@ -79,5 +82,6 @@ def test_whose_data_the_model_does_not_have_is_known_and_said():
     link.asks = [asked for asked in link.asks if asked[1].to != "c"]
     link.walk(60)
     assert {link.cores[name].missing for name in ("a", "b")} == {("c",)}
-    status = {"name": "a", "time_s": 0.0, "visits": 9, "bytes": 0, "stopped": "enough", "missing": ["c"]}
-    assert "the model does not have the data of c" in glance.sentences(status)
+    said = Status(name="a", state="ended", visits=9, stopped="enough", missing=("c",))
+    shown = view.sentences(glance.overview({"a": said}, {"a": Path("a")}, 0.0))
+    assert "the model does not have the data of c" in shown

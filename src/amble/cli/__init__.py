@@ -14,6 +14,7 @@ from amble.cli import (  # noqa: F401 (they add their commands)
     record,
     report,
     reproduce,
+    status,
     up,
 )
 from amble.cli.app import app

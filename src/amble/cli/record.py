@@ -1,4 +1,4 @@
-"""amble status, amble collect and amble replay."""
+"""amble collect and amble replay."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,34 +8,6 @@ import typer
 from amble.cli.app import app, console
 
 FOLDERS = typer.Argument(help="Agents' folders, or a folder that holds several.", show_default=False)
-
-
-@app.command(short_help="Say what agents of a live run do: links, tokens, who waits for whom.")
-def status(folders: Annotated[list[Path], FOLDERS]) -> None:
-    """Say how agents on this machine are: who of their neighbours is up, which tokens they saw, whom they wait for.
-
-    Reads what each agent writes into its folder twice a second; nothing is asked of the agent itself.
-
-    **Examples**
-
-    `amble status bundle/north`
-
-    `amble status amble-up`
-    """
-    from amble.live import glance
-    from amble.live.records import collect
-
-    screen, found = console(), collect.agent_folders(folders)
-    statuses = {name: collect.read_status(folder) for name, folder in found.items()}
-    for name, said in statuses.items():
-        first, *more = glance.sentences(said)
-        screen.print(f"[bold]{name}[/]: {first}", highlight=False, soft_wrap=True)
-        for words in more:
-            screen.print(f"  {words}", highlight=False, soft_wrap=True)
-    if len(statuses) > 1:
-        for m, place in glance.tokens(statuses).items():
-            words = f"token {m}: {place.where}; epoch {place.epoch[0]}, hop {place.hop:,}"
-            screen.print(words, highlight=False, soft_wrap=True)
 
 
 @app.command(short_help="Gather the record of a live run from agents' folders.")

@@ -110,16 +110,16 @@ def _tell(plan: Any, cluster: Any, model: Any, lost: Any) -> None:
     from amble.live.records import collect
 
     folders, screen = collect.agent_folders([plan.folder]), console()
-    names, gone = tuple(folders), {*lost, *(name for name in folders if cluster.status(name).get("left"))}
+    names, gone = tuple(folders), {*lost, *(name for name in folders if cluster.status(name).left)}
     joined = live.objectives_of({name: folders[name] for name in names if name not in {*plan.config.agents, *gone}})
     models = {name: w for name in names if name not in gone and (w := cluster.model(name)) is not None}
     table = Table("agent", "visits", "farthest from another's model")
     for name in names:
         mine = models.get(name, np.full(plan.problem.dimension, np.nan))
         apart = max((live.distance(mine, other) for other in models.values()), default=np.nan)
-        table.add_row(name, f"{cluster.status(name).get('visits', 0):,}", f"{apart:.1e}")
+        table.add_row(name, f"{cluster.status(name).visits:,}", f"{apart:.1e}")
     screen.print(table)
-    reasons = [words for name in names if (words := cluster.status(name).get("stopped"))]
+    reasons = [words for name in names if (words := cluster.status(name).stopped)]
     screen.print(f"ended: {reasons[0] if reasons else 'early'}", highlight=False, soft_wrap=True)
     best = plan.optimum(gone, tuple(joined.values()))
     whose = f" of all rows but those of {', '.join(sorted(gone))}" if gone else ""

@@ -18,7 +18,7 @@ import numpy as np
 
 from amble import methods
 from amble.errors import AmbleError
-from amble.live.records.collect import read_status
+from amble.live import status
 from amble.live.settings import bundle
 from amble.live.settings.config import Config
 from amble.problem import Problem
@@ -153,7 +153,7 @@ class Cluster:
             if (
                 code is None
                 or name in self.killed
-                or (code == 0 and (self.status(name).get("stopped") or self.status(name).get("left")))
+                or (code == 0 and (self.status(name).stopped or self.status(name).left))
             ):
                 continue
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
@@ -161,9 +161,9 @@ class Cluster:
             lost[name] = f"{how}; its last words: {lines[-1]}" if lines else how
         return lost
 
-    def status(self, name: str) -> dict[str, Any]:
-        """What the agent last said of itself; empty while it has not."""
-        return read_status(self.folder / name)
+    def status(self, name: str) -> status.Status:
+        """What the agent last said of itself."""
+        return status.read(self.folder / name)
 
     def model(self, name: str) -> Any:
         with contextlib.suppress(OSError, ValueError, EOFError):

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 # a run ends there: a ledger's versions, of which each issue has its share (accounts.py), are exact up to 2**53
 HOPS_MAX, EPOCHS_MAX = 2**36, 2**17 - 1
 
-Cause = Literal["tolerance", "hops", "seconds", "diverged", "lost"]
+Cause = Literal["tolerance", "hops", "seconds", "asked", "diverged", "lost"]
 
 
 class Epoch(NamedTuple):

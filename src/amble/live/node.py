@@ -4,7 +4,6 @@ One thread does everything that changes the agent. Zenoh's threads only put what
 """
 
 import contextlib
-import json
 import logging
 import math
 import queue
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from amble.errors import AmbleError
+from amble.live import saying, status
 from amble.live.effects import Ask, Effect, Persist, Reply, Report, Wake
 from amble.live.formats import wire
 from amble.live.formats.journal import Journal
@@ -29,11 +29,9 @@ from amble.live.message import Accepted, Answer, Question, Refused, Stop
 from amble.live.network.transport import Transport
 from amble.live.protocol import Core
 from amble.live.records import trained
-from amble.live.records.collect import read_status
 from amble.live.seldom import Seldom, more
 from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
-from amble.run import write_whole
 
 ANSWER_S = 600.0  # how long an answer is waited for: a visit may take long; the protocol goes round who is silent
 STATUS_S = 0.5
@@ -48,6 +46,7 @@ TOLD = {
 }  # fmt: skip
 OFTEN = ("refused", "absorbed")  # what a neighbour can bring about at will, and no replay needs
 LEAVE, LEAVE_S = "leave", 30.0  # the file that asks for it, with the seconds that it may take
+STOP = "stop"  # the file that asks for the end of the whole run
 
 log = logging.getLogger("amble.live")
 
@@ -95,8 +94,9 @@ class Node:
         self.replies: dict[int, Callable[[bytes], None]] = {}
         self.accepted = wire.encode(self.shape, Accepted())  # most answers are this one
         self.heard = 0
-        self.bytes = int(read_status(folder).get("bytes", 0))  # heard, before a restart, too
+        self.bytes = status.read(folder).bytes  # heard, before a restart, too
         self.begun_s = time.monotonic()
+        self.gauge = saying.Gauge(self.begun_s)
         before_s = self.journal.elapsed_s()
         # since when the run is under way here: when a token first came from another agent, less the time that this
         # agent was down; no clock on a wall has a part in it, and an agent that is alone waits
@@ -208,6 +208,11 @@ class Node:
                     self._keep_elapsed(now, IDLE_S)
                     if not self.missed and now - self.begun_s > MISSED_S:
                         self._say_who_is_missing()
+                    if (self.folder / STOP).is_file():
+                        words = f"it was asked to, at {self.config.name}"
+                        self._carry_out(self.core.halt(now, "asked", words), transport)
+                        with contextlib.suppress(OSError):  # if it stays, amble stop removes it
+                            (self.folder / STOP).unlink()
                     if self.visits.exact and self.core.leave_by_s == math.inf and (self.folder / LEAVE).is_file():
                         self._carry_out(self.core.leave(time.monotonic(), self._leave_within_s()), transport)
         finally:
@@ -298,6 +303,7 @@ class Node:
         elapsed_s = None
         if effect.visit is not None:  # the pause blocks this thread, as a visit that takes long to compute does
             self.made += 1
+            self.gauge.visited(effect.visit.token, effect.rows["holder"].z)
             if self.joined_s == math.inf and effect.visit.giver != self.config.name:
                 self.joined_s = time.monotonic()
             self.ending.wait(max(0.0, self.visit_s + self.config.timing.pause_s - time.monotonic()))
@@ -320,29 +326,13 @@ class Node:
 
     def _write_status(self, ended: bool = False) -> None:
         """status.json and model.npy, for whoever looks into the folder; at the end model.npz, which predicts."""
-        core, w = self.core, model_of(self.core)
-        tokens = {}
-        for m in range(core.settings.tokens):
-            sight, custody = core.rows.get(f"sight/{m}"), core.rows.get(f"custody/{m}")
-            errand = core.errands[m]
-            if sight is not None:
-                here = custody is not None and not errand.taken and not errand.passed
-                waits = f"for {custody.to or 'any neighbour'}" if here and custody else ""
-                tokens[m] = {"epoch": list(sight.epoch), "hop": sight.hop, "here": here, "waits": waits}
-        holder = core.rows["holder"]
-        status = {
-            "name": core.me, "time_s": time.time(), "visits": int(holder.visits), "bytes": self.bytes,
-            "up": sorted(set(core.neighbours) - core.down_s.keys()), "down": sorted(core.down_s),
-            "doubts": {name: doubt.why for name, doubt in sorted(core.doubts.of.items())},
-            "tokens": tokens, "stopped": core.stopped, "cause": core.ending.cause if core.ending else "",
-            "ended": ended, "leaving": core.leaving,
-            "left": core.left.words if core.left else "", "all_out": bool(core.left and core.left.all_out),
-            "doubled": self.doubled(), "missing": core.missing,
-            "model": w is not None,
-        }  # fmt: skip
-        files = {self.folder / "status.json": json.dumps(status).encode()}
+        w, now = model_of(self.core), time.monotonic()
+        joined, known = self.joined_s < math.inf, {"bytes": self.bytes, "doubled": self.doubled()}
+        said = saying.make(
+            self.core, self.gauge, now, joined=joined, ended=ended, made=self.made, model=w is not None, **known
+        )
         try:
-            write_whole(files)
+            status.write(self.folder, said)
             model = self.folder / "model.npy"
             if w is None:
                 model.unlink(missing_ok=True)  # of an earlier journal

@@ -109,8 +109,6 @@ def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> 
         agents.start_all()
         while agents.running() and not halt():
             time.sleep(LOOK_S)
-            statuses = {name: agents.status(name) for name in plan.config.agents}
-            running = agents.running()
             for name, words in agents.failed().items():
                 if name not in lost:
                     lost[name] = words
@@ -118,25 +116,19 @@ def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> 
             if lost and not visits.kind(plan.config.method).exact:
                 view.note(f"{plan.config.method.label} cannot go on without it; all others are stopped.")
                 break
-            states = {name: _state(name in running, name in lost, statuses[name]) for name in plan.config.agents}
-            best = glance.newest(statuses)
-            view.show(statuses, states, None if best is None else agents.model(best))
+            folders = {name: plan.folder / name for name in plan.config.agents}
+            best = glance.newest({name: agents.status(name) for name in folders})
+            view.show(glance.look(folders), None if best is None else agents.model(best))
     if not halt():
         lost |= agents.failed()  # the last ones may have gone since
     agents.end()
     return lost
 
 
-def _state(running: bool, failed: bool, status: glance.Status) -> str:
-    if failed:
-        return "failed"
-    return ("up" if status else "starting") if running else "ended"
-
-
 def finish(plan: Plan, agents: Cluster) -> trained.Trained | None:
     """The newest model and the record are kept; None where no agent has got so far."""
     folders = collect.agent_folders([plan.folder])  # with those that joined
-    names = [name for name in folders if not agents.status(name).get("left")]
+    names = [name for name in folders if not agents.status(name).left]
     record.save(collect.collect(folders), plan.folder / record.FILE)
     best = glance.newest({name: agents.status(name) for name in names})  # of those that have one
     w = None if best is None else agents.model(best)
@@ -150,7 +142,7 @@ def finish(plan: Plan, agents: Cluster) -> trained.Trained | None:
 def why_none(agents: Cluster) -> str:
     """In words, where the run has ended so that no model is right."""
     statuses = [agents.status(name) for name in agents.config.agents]
-    return next((status["stopped"] for status in statuses if status.get("cause") == "diverged"), "")
+    return next((status.stopped for status in statuses if status.cause == "diverged"), "")
 
 
 def again(

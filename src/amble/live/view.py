@@ -1,27 +1,147 @@
-"""What a person sees of a run on this machine: a table that is drawn anew, or a line now and then."""
+"""What a person sees of a live run: tables that are drawn again and again, or lines where there is no terminal."""
 
+import contextlib
 import sys
 import time
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from amble.live import glance
-from amble.live.glance import Status
+from amble.live.glance import Agent, Overview, Waiting, as_line, look, size
 
 LINE_S = 3.0
-RATE_S = 3.0  # hops/s are over so long
+LOOK_S = 0.5
+STYLES = {"up": "green", "joining": "cyan", "leaving": "cyan", "ending": "cyan", "down": "red", "refused": "red"}
+
+
+def tables(overview: Overview) -> Any:
+    """Agents, tokens, what is waited for, and what else must be known; in 80 columns."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    agents = Table(box=None, pad_edge=False)
+    for title in ("agent", "state", "links up", "visits", "hops/s", "heard"):
+        agents.add_column(title, justify="left" if title in ("agent", "state") else "right", overflow="fold")
+    for name, agent in overview.agents.items():
+        state = Text(agent.state, STYLES.get(agent.state, "dim"))
+        links = f"{len(agent.up)} of {len(agent.up) + len(agent.down)}" if agent.up or agent.down else ""
+        known = (f"{agent.visits:,}", f"{agent.hops_per_s:,.1f}" if agent.runs else "", size(agent.bytes))
+        agents.add_row(Text(name), state, links, *(known if agent.folder else ("", "", "")))
+    tokens = Table(box=None, pad_edge=False)
+    for title in ("token", "epoch", "hop", "moved a lap", "where"):
+        tokens.add_column(title, justify="left" if title in ("token", "where") else "right", overflow="fold")
+    for m, token in overview.tokens.items():
+        where = f"at {token.agent}, for {token.to or 'any neighbour'}" if token.here else f"went on from {token.agent}"
+        moved = "" if token.moved is None else f"{token.moved:.1e}"
+        tokens.add_row(str(m), str(token.epoch), f"{token.hop:,}", moved, Text(where))
+    more = [Padding(Text(sentence), (0, 0, 0, 2)) for sentence in sentences(overview)]
+    parts: list[Any] = [Text(headline(overview)), "", agents]
+    parts += ["", tokens] if overview.tokens else []
+    parts += ["", *more] if more else []
+    return Group(*parts)
+
+
+def headline(overview: Overview) -> str:
+    """The run in one line."""
+    states = {
+        "unstarted": "no agent has been started yet",
+        "running": "running",
+        "down": "no agent runs",
+        "ended": f"the run has ended: {overview.words}",
+    }
+    up = sum(agent.runs for agent in overview.agents.values())
+    rate = f", {overview.hops_per_s:,.0f}/s" if up else ""
+    counts = f"{up} of {len(overview.agents)} up, {overview.hops:,} hops{rate}, {size(overview.bytes)} heard"
+    return f"{states[overview.state]}; {counts}"
+
+
+def sentences(overview: Overview) -> list[str]:
+    """What the run waits for, and what is wrong with whom."""
+    said = [waiting(wait, overview.time_s) for wait in overview.waits]
+    for name, agent in overview.agents.items():
+        said += [f"{name}: {sentence}" for sentence in _notes(agent) if sentence != overview.words]
+    missing = sorted({name for agent in overview.agents.values() for name in agent.missing})
+    if missing:
+        said.append(f"the model does not have the data of {', '.join(missing)}")
+    return said
+
+
+def _notes(agent: Agent) -> list[str]:
+    said = [f"{agent.state}: {agent.words}" if agent.state in ("refused", "left") else agent.words]
+    said += [f"{name} {why}; tokens go round it" for name, why in agent.doubts.items()]
+    if agent.down and not agent.up:
+        said.append("has no link to anybody; if all others have ended, start one of them again: it says so to this one")
+    return [sentence for sentence in (*said, *agent.doubled.values()) if sentence]
+
+
+def waiting(wait: Waiting, now_s: float) -> str:
+    """Who waits for whom, since when and until when."""
+    whom, token = ", ".join(wait.whom), f"token {wait.token}"
+    what, then = {
+        "down": (f"{whom} to come back; it had {token}", "then the token is reissued"),
+        "answer": (f"{whom} to take {token}", "then the token goes round it"),
+        "passing": (f"{whom} to pass on {token}", "then it is asked whether it works"),
+        "neighbour": (f"any neighbour, to hand on {token}", ""),
+        "meeting": (f"{whom}, whom no token has met", "then the run may end without them"),
+    }[wait.why]
+    since = f"{wait.agent} waits for {what}: for {_time(now_s - wait.since_s)}"
+    if wait.until_s is None:
+        return f"{since}, and as long as it takes"
+    return f"{since}, {_time(wait.until_s - now_s)} more at most, {then}"
+
+
+def _time(seconds: float) -> str:
+    return f"{max(0.0, seconds):.1f} s" if seconds < 10 else f"{seconds:,.0f} s"
+
+
+def changes(before: Overview | None, now: Overview) -> list[str]:
+    """Lines on what is different: which agents are in another state, who began to wait, and how the run is."""
+    if before is None:
+        return [headline(now), *(f"{name}: {agent.state}" for name, agent in now.agents.items()), *sentences(now)]
+    said = []
+    for name, agent in now.agents.items():
+        if name not in before.agents or agent.state != before.agents[name].state:
+            said.append(f"{name}: {agent.state}" + (f": {agent.words}" if agent.words else ""))
+    old = {(wait.agent, wait.why, wait.whom, wait.token) for wait in before.waits}
+    said += [
+        waiting(wait, now.time_s) for wait in now.waits if (wait.agent, wait.why, wait.whom, wait.token) not in old
+    ]
+    return [*said, headline(now)] if now.state != before.state else said
+
+
+def watch(folders: Mapping[str, Path], halt: Callable[[float], bool], as_json: bool) -> Overview:
+    """Show these agents until their run is over, or `halt`, which waits for so many seconds, says so; the last look."""
+    from rich.console import Console
+    from rich.live import Live
+
+    screen = Console()
+    before, now = None, look(folders)
+    with contextlib.ExitStack() as stack:
+        live = None
+        if screen.is_terminal and not as_json:
+            live = stack.enter_context(Live(console=screen, auto_refresh=False))
+        while True:
+            if live is not None:
+                live.update(tables(now), refresh=True)
+            else:
+                for line in [as_line(now)] if as_json else changes(before, now):
+                    sys.stdout.write(f"{line}\n")
+                sys.stdout.flush()
+            if now.over or halt(LOOK_S):
+                return now
+            before, now = now, look(folders)
 
 
 @dataclass
 class View:
-    """Shows statuses; `measure` gives figures of a model, by their names."""
+    """Shows the run of amble up; `measure` gives figures of a model, by their names."""
 
     title: str
     measure: Any
     began_s: float = field(default_factory=time.monotonic)
-    counts: deque[tuple[float, int]] = field(default_factory=deque)
     said_s: float = field(default_factory=time.monotonic)
     live: Any = None
 
@@ -38,45 +158,23 @@ class View:
         if self.live is not None:
             self.live.stop()
 
-    def note(self, words: str) -> None:
+    def note(self, sentence: str) -> None:
         """Something that must not be missed, above the table or between the lines."""
         if self.live is not None:
-            self.live.console.print(words, style="yellow", highlight=False, markup=False)
+            self.live.console.print(sentence, style="yellow", highlight=False, markup=False)
         else:
-            sys.stderr.write(f"{words}\n")
+            sys.stderr.write(f"{sentence}\n")
 
-    def show(self, statuses: Mapping[str, Status], states: Mapping[str, str], model: Any) -> None:
-        now = time.monotonic()
-        self.counts.append((now, glance.hops(statuses.values())))
-        while now - self.counts[0][0] > RATE_S:
-            self.counts.popleft()
+    def show(self, overview: Overview, model: Any) -> None:
+        figures = {} if model is None else self.measure(model)
         if self.live is not None:
-            self.live.update(self._table(statuses, states, self._figures(statuses, model)), refresh=True)
-        elif now - self.said_s >= LINE_S:
-            self.said_s = now
-            up = sum(state == "up" for state in states.values())
-            sys.stderr.write(f"{up} of {len(states)} up; {self._figures(statuses, model)}\n")
+            from rich.console import Group
 
-    def _figures(self, statuses: Mapping[str, Status], model: Any) -> str:
-        (first_s, first), (last_s, last) = self.counts[0], self.counts[-1]
-        rate = (last - first) / (last_s - first_s) if last_s > first_s else 0.0
-        heard = sum(status.get("bytes", 0) for status in statuses.values())
-        words = [f"{time.monotonic() - self.began_s:.0f} s", f"{last:,} hops, {rate:,.0f}/s", glance.size(heard)]
-        if model is not None:
-            words += [f"{name} {value:.4g}" for name, value in self.measure(model).items()]
-        return ", ".join(words)
+            self.live.update(Group(self.title, tables(overview), "", self._figures(figures)), refresh=True)
+        elif time.monotonic() - self.said_s >= LINE_S:
+            self.said_s = time.monotonic()
+            sys.stderr.write(f"{headline(overview)}; {self._figures(figures)}\n")
 
-    def _table(self, statuses: Mapping[str, Status], states: Mapping[str, str], figures: str) -> Any:
-        from rich.console import Group
-        from rich.table import Table
-
-        agents = Table("agent", "", "links up", "visits", box=None, pad_edge=False)
-        for name, state in states.items():
-            status = statuses.get(name, {})
-            links = f"{len(status['up'])} of {len(status['up']) + len(status['down'])}" if status else ""
-            style = {"up": "green", "ended": "dim"}.get(state, "yellow")
-            agents.add_row(name, f"[{style}]{state}[/]", links, f"{status['visits']:,}" if status else "")
-        tokens = Table("token", "epoch", "hop", "", box=None, pad_edge=False)
-        for m, place in glance.tokens(statuses).items():
-            tokens.add_row(str(m), str(place.epoch[0]), f"{place.hop:,}", place.where)
-        return Group(self.title, agents, "", tokens, "", figures)
+    def _figures(self, figures: Mapping[str, float]) -> str:
+        values = [f"{name} {value:.4g}" for name, value in figures.items()]
+        return ", ".join([f"{time.monotonic() - self.began_s:.0f} s", *values])

@@ -1,37 +1,41 @@
 """Gathering what agents left in their folders: status, and the record in their journals, opened to be read only."""
 
 import contextlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from amble.errors import AmbleError
+from amble.live import status
 from amble.live.formats import journal_file
 from amble.live.formats.journal import Event, Visited, read_events
 from amble.live.records.record import Record
 from amble.live.settings.agent_config import FILE, AgentConfig
 from amble.run import ending
 
-JOURNAL, STATUS = "journal.db", "status.json"
+JOURNAL = "journal.db"
 
 
 def agent_folders(given: Iterable[Path]) -> dict[str, Path]:
     """Agents' folders, by the agents' names: each given one is an agent's own, or a bundle of several."""
     found: dict[str, Path] = {}
     for folder in given:
-        if folder.is_file():
-            raise AmbleError(f"{folder} is a file; give an agent's folder, or the bundle of several.")
-        if not folder.is_dir():
-            raise AmbleError(f"there is no folder {folder}; give an agent's folder, or the bundle of several.")
-        inside = [folder] if (folder / FILE).is_file() else sorted(path.parent for path in folder.glob(f"*/{FILE}"))
-        if not inside:
-            raise AmbleError(f"{folder} has no {FILE}, nor has a folder in it; give what amble up or amble init made.")
-        for each in inside:
+        for each in folders_in(folder):
             name = AgentConfig.read(each).name
             if found.setdefault(name, each).resolve() != each.resolve():
                 raise AmbleError(f"{found[name]} and {each} are both of agent {name!r}; give one of them.")
     return found
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """An agent's own folder, or those of a bundle."""
+    if folder.is_file():
+        raise AmbleError(f"{folder} is a file; give an agent's folder, or the bundle of several.")
+    if not folder.is_dir():
+        raise AmbleError(f"there is no folder {folder}; give an agent's folder, or the bundle of several.")
+    inside = [folder] if (folder / FILE).is_file() else sorted(path.parent for path in folder.glob(f"*/{FILE}"))
+    if not inside:
+        raise AmbleError(f"{folder} has no {FILE}, nor has a folder in it; give what amble up or amble init made.")
+    return inside
 
 
 def read_configs(folders: Mapping[str, Path]) -> dict[str, AgentConfig]:
@@ -51,17 +55,10 @@ def collect(folders: Mapping[str, Path]) -> Record:
     visits, events = {}, {}
     for name, folder in folders.items():
         visits[name], events[name] = _read_journal(folder / JOURNAL, config.digest, name)
-    status = {name: read_status(folder) for name, folder in folders.items()}
+    said = {name: status.as_record(status.read(folder)) for name, folder in folders.items()}
     places = {place: name for each in configs.values() for name, place in each.protocol_settings().places.items()}
     agents = tuple(places.get(place, "") for place in range(max(places) + 1))
-    return Record(config.digest, agents, len(config.agents), config.method.tokens, visits, events, status)
-
-
-def read_status(folder: Path) -> dict[str, Any]:
-    """What the agent last said of itself; empty where it has not."""
-    with contextlib.suppress(OSError, ValueError):
-        return dict(json.loads((folder / STATUS).read_text()))
-    return {}
+    return Record(config.digest, agents, len(config.agents), config.method.tokens, visits, events, said)
 
 
 def _read_journal(path: Path, run: str, name: str) -> tuple[tuple[Visited, ...], tuple[Event, ...]]:

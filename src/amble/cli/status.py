@@ -1,0 +1,81 @@
+"""amble status and amble stop."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amble.cli.app import app, console
+from amble.cli.record import FOLDERS
+
+STATUS_HELP = """Say how agents are: who is up, where the tokens are, how far the model moves, who waits for whom.
+
+Reads what each agent writes into its folder twice a second, and looks whether its process runs; nothing is asked of the
+agents. Of neighbours whose folders are elsewhere, it says whether they are linked.
+
+States: unstarted, joining (no token has come yet), up, leaving, left, ending (the run has ended), ended, refused (it
+did not start), down (killed, frozen, silent, without a link, or ended early).
+
+Exit code 0. With --watch: 0 when the run has ended, 1 if it diverged or its tokens were lost, 130 after Ctrl-C.
+
+**Examples**
+
+`amble status bundle/north`
+
+`amble status amble-up --watch` - until the run ends, or Ctrl-C
+
+`amble status amble-up --json` - for scripts; with --watch one line of JSON per look
+"""
+
+
+@app.command(help=STATUS_HELP, short_help="Say how agents of a live run are: states, tokens, who waits for whom.")
+def status(
+    folders: Annotated[list[Path], FOLDERS],
+    watch: Annotated[bool, typer.Option("--watch", help="Show it until the run ends, or Ctrl-C.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    from amble.live import glance, view
+    from amble.progress import interruptible
+
+    agents = glance.folders_of(folders)
+    if not watch:
+        seen = glance.look(agents)
+        console().print(glance.as_line(seen) if as_json else view.tables(seen), soft_wrap=as_json)
+        return
+    with interruptible() as asked:
+        seen = view.watch(agents, asked.event.wait, as_json)
+    if asked.is_set():
+        raise typer.Exit(asked.code)
+    if seen.cause in ("diverged", "lost"):
+        raise typer.Exit(1)
+
+
+@app.command(short_help="End a live run cleanly, everywhere.")
+def stop(
+    folders: Annotated[list[Path], FOLDERS],
+    within_s: Annotated[float, typer.Option("--within", help="Seconds that the agents may take.")] = 30.0,
+) -> None:
+    """End the whole run, as its stop rule does: every agent, also on other machines, writes its model and ends.
+
+    One agent that runs on this machine is asked, by a file in its folder, and tells its neighbours, who tell theirs.
+    Agents that are down hear of it when they are started again. Exit code 0 when all agents in these folders have
+    ended, 1 if one has not in time, 2 if none runs.
+
+    **Examples**
+
+    `amble stop bundle/north`
+
+    `amble stop amble-up`
+    """
+    from amble.live import stopping
+
+    screen = console()
+    with screen.status("the run ends ...") as shown:
+        seen, late = stopping.stop(folders, within_s, shown.update)
+    screen.print(
+        f"the run has ended: {seen.words}" if seen.words else "the run goes on", highlight=False, soft_wrap=True
+    )
+    for name in late:
+        screen.print(f"[red]{name}[/] has not ended in time; see its log", highlight=False, soft_wrap=True)
+    if late or not seen.words:
+        raise typer.Exit(1)

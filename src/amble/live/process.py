@@ -1,0 +1,61 @@
+"""Which process an agent is, so that whoever finds its status knows whether it still runs."""
+
+import os
+import platform
+from pathlib import Path
+from typing import Literal
+
+from amble.errors import need
+
+need("msgspec", "live")
+import msgspec  # noqa: E402 - so that one who lacks it is told what to install
+
+PROC = Path("/proc")
+
+Condition = Literal["runs", "frozen", "gone"]
+
+
+class Process(msgspec.Struct, frozen=True):
+    """A process number means something on its own machine only, and later belongs to another process."""
+
+    pid: int
+    begun: str  # when it started, in the system's own count; "" where that cannot be read
+    machine: str
+
+
+def this_process() -> Process:
+    return Process(os.getpid(), _stat(os.getpid())[1], _machine())
+
+
+def condition(process: Process | None) -> Condition | None:
+    """How it is; None where that cannot be seen from here."""
+    if process is None or os.name != "posix" or process.machine != _machine():
+        return None
+    try:
+        os.kill(process.pid, 0)
+    except ProcessLookupError:
+        return "gone"
+    except PermissionError:  # another user's: it is there
+        pass
+    state, begun = _stat(process.pid)
+    if (begun and begun != process.begun) or state in ("Z", "X"):
+        return "gone"
+    return "frozen" if state in ("T", "t") else "runs"
+
+
+def _machine() -> str:
+    """The same for processes that see each other by number: one start of one system, and one namespace of it."""
+    try:
+        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink(PROC / 'self/ns/pid')}"
+    except OSError:
+        return platform.node()
+
+
+def _stat(pid: int) -> tuple[str, str]:
+    """A process's state and when it began; its name, in parentheses before them, may hold anything."""
+    try:
+        fields = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        return fields[0], fields[19]
+    except (OSError, IndexError):
+        return "", ""

@@ -1,0 +1,107 @@
+"""What an agent says of itself: status.json in its folder, written twice a second. One type, one writer, one reader.
+
+Nothing of the agent's data, gradient or model is in it: counts, names, times, and how far the model moves.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from amble.errors import need
+from amble.live.message import Cause
+from amble.live.process import Process
+from amble.run import write_whole
+
+need("msgspec", "live")
+import msgspec  # noqa: E402 - so that one who lacks it is told what to install
+
+FILE, FORMAT = "status.json", 2
+
+# unstarted: there is no status yet. joining: no token of another agent has come yet. ending: the run has ended, and the
+# agent tells its neighbours. ended: the agent has, with the run. stopped: it ended early. refused: it did not start.
+State = Literal["unstarted", "joining", "up", "leaving", "left", "ending", "ended", "stopped", "refused"]
+RUNNING = ("joining", "up", "leaving", "ending")
+
+# down: `whom` is, and gets until `until_s` to come back. answer: to a hand-over. passing: of a token that it has taken.
+# neighbour: nobody is up to take the token. meeting: a run does not end before everybody was met.
+Why = Literal["down", "answer", "passing", "neighbour", "meeting"]
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """The newest that an agent knows of a token."""
+
+    epoch: tuple[int, int]
+    hop: int
+    here: bool = False
+    to: str = ""  # whom it is for, while it is here
+    moved: float | None = None  # |z - z_last| / |z| between this agent's last two visits of this token: over a lap
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """What an agent waits for, and how long it will."""
+
+    why: Why
+    since_s: float
+    until_s: float | None = None  # None: for as long as it takes
+    whom: tuple[str, ...] = ()
+    token: int | None = None
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """As it is before the agent has said anything."""
+
+    format: int = FORMAT
+    name: str = ""
+    time_s: float = 0.0
+    state: State = "unstarted"
+    reason: str = ""  # why it refused to start
+    process: Process | None = None
+    visits: int = 0
+    hops_per_s: float = 0.0  # over the last seconds
+    bytes: int = 0  # heard
+    up: tuple[str, ...] = ()  # neighbours
+    down: tuple[str, ...] = ()
+    doubts: dict[str, str] = {}  # neighbours that are up and do not work, and why
+    doubled: dict[str, str] = {}  # names that two agents have
+    tokens: dict[int, Sight] = {}
+    waits: tuple[Wait, ...] = ()
+    stopped: str = ""  # why the run has ended, in words
+    cause: Cause | Literal[""] = ""
+    left: str = ""  # how the agent has left
+    all_out: bool = False  # whether all that it gave was out of the model by then
+    missing: tuple[str, ...] = ()  # whose data the model does not have
+    model: bool = False  # whether it has one
+
+    @property
+    def hops_seen(self) -> int:
+        """Of all tokens: who has seen most has the newest model."""
+        return sum(sight.hop for sight in self.tokens.values())
+
+
+def write(folder: Path, status: Status) -> None:
+    write_whole({folder / FILE: msgspec.json.encode(status)})
+
+
+def read(folder: Path) -> Status:
+    """What the agent last said of itself; where it has not, or the file is damaged, a status that says so."""
+    try:
+        content = msgspec.json.decode((folder / FILE).read_bytes(), type=dict[str, Any])
+        return msgspec.convert(content if "format" in content else _first(content), Status, str_keys=True)
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
+        return Status()
+
+
+def as_record(status: Status) -> dict[str, Any]:
+    """For a run's record, which holds plain JSON."""
+    return dict(msgspec.json.decode(msgspec.json.encode(status), type=dict[str, Any]))
+
+
+def _first(content: dict[str, Any]) -> dict[str, Any]:
+    """From format 1, which had no number, and said the state by several fields."""
+    states: list[tuple[str, State]] = [
+        ("left", "left"),
+        ("stopped", "ended"),
+        ("ended", "stopped"),
+        ("leaving", "leaving"),
+    ]
+    state = next((state for key, state in states if content.get(key)), "up")
+    return {"model": True, **content, "format": 1, "state": state}

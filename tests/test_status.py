@@ -1,0 +1,313 @@
+"""amble status and amble stop: what agents say of themselves, weighed against their processes and neighbours."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("zenoh")
+
+import amble
+from amble.live import glance, process, saying, status, view
+from amble.live.cluster import Cluster, configure, rows_of
+from amble.live.records import trained
+from amble.live.settings.agent_config import FILE
+from amble.live.status import Sight, Status, Wait
+
+ENDLESS = {"hops": 10**9}
+NOW_S = 1000.0
+FOREIGN = process.Process(1, "", "another machine")
+FIRST = {  # as amble 0.1 wrote it
+    "name": "a", "time_s": NOW_S, "visits": 3, "bytes": 70, "up": ["b"], "down": ["c"], "doubts": {}, "stopped": "",
+    "tokens": {"0": {"epoch": [1, 1], "hop": 7, "here": True, "waits": "for c"}}, "cause": "", "ended": False,
+    "leaving": False, "left": "", "doubled": {"c": "two agents call themselves c"}, "missing": [], "model": True,
+}  # fmt: skip
+
+
+def run(*words, timeout=60):
+    command = [sys.executable, "-m", "amble", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+
+
+def make(folder, agents=3, stop=ENDLESS, network=None, method=None, **timing):
+    data = amble.load("diabetes")
+    problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=0.01)
+    network = network or amble.networks.complete(agents)
+    config = configure(problem, method or amble.Relay(tokens=2), network, stop, 0, {"silence_s": 10.0} | timing)
+    return Cluster.make(folder, config, rows_of(problem, data.X, data.y))
+
+
+def wait_for(condition, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not (outcome := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return outcome
+
+
+def all_joined(cluster):
+    return all(cluster.status(name).state == "up" for name in cluster.config.agents)
+
+
+def seen(*folders):
+    told = run("status", *folders, "--json")
+    assert told.returncode == 0, told.stderr
+    return json.loads(told.stdout)
+
+
+def judged(said, age_s=0.0, linked=None):
+    return glance.of_agent(said, Path("a"), said.time_s + age_s, linked)
+
+
+# --- the file -------------------------------------------------------------------------------------------------------
+
+
+def test_a_status_is_read_as_it_was_written(tmp_path):
+    said = Status(
+        name="a", time_s=NOW_S, state="up", process=process.this_process(), visits=3, hops_per_s=1.5, bytes=70,
+        up=("b",), down=("c",), tokens={0: Sight((1, 2), 7, True, "c", 1e-3)},
+        waits=(Wait("down", NOW_S - 1, NOW_S + 1, ("c",), 0),), model=True,
+    )  # fmt: skip
+    status.write(tmp_path, said)
+    assert status.read(tmp_path) == said
+    assert json.loads((tmp_path / "status.json").read_text())["format"] == status.FORMAT
+
+
+@pytest.mark.parametrize(
+    ("changed", "state"),
+    [
+        ({}, "up"),
+        ({"leaving": True}, "leaving"),
+        ({"leaving": True, "left": "all is out", "ended": True}, "left"),
+        ({"stopped": "enough", "cause": "hops", "ended": True}, "ended"),
+        ({"ended": True}, "stopped"),
+    ],
+)
+def test_files_of_the_first_format_are_read(tmp_path, changed, state):
+    (tmp_path / "status.json").write_text(json.dumps(FIRST | changed))
+    said = status.read(tmp_path)
+    assert (said.state, said.visits, said.bytes, said.model) == (state, 3, 70, True)
+    assert said.tokens == {0: Sight((1, 1), 7, True)}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 2, "visits": "many"}', "\xff"])
+def test_a_damaged_file_is_as_none(tmp_path, content):
+    (tmp_path / "status.json").write_text(content, encoding="latin-1")
+    assert status.read(tmp_path) == status.read(tmp_path / "nowhere") == Status()
+
+
+# --- who is up ------------------------------------------------------------------------------------------------------
+
+
+def test_a_process_that_is_gone_is_known_at_once():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    mine = process.this_process()
+    other = process.Process(child.pid, process._stat(child.pid)[1], mine.machine)
+    assert process.condition(mine) == process.condition(other) == "runs"
+    os.kill(child.pid, signal.SIGSTOP)
+    wait_for(lambda: process.condition(other) == "frozen")
+    child.kill()
+    wait_for(lambda: process.condition(other) == "gone")  # though nobody has reaped it yet
+    child.communicate()
+    assert process.condition(other) == "gone"
+    again = process.Process(mine.pid, "1", mine.machine)  # its number belongs to another process by now
+    assert process.condition(again) == "gone"
+    assert process.condition(FOREIGN) is process.condition(None) is None
+
+
+def test_an_agent_is_weighed_against_its_process_its_neighbours_and_its_age():
+    here = Status(name="a", time_s=NOW_S, state="up", process=process.this_process())
+    away = Status(name="a", time_s=NOW_S, state="up", process=FOREIGN)
+    gone = Status(name="a", time_s=NOW_S, state="up", process=process.Process(2**22 + 1, "1", here.process.machine))
+    assert judged(here).state == judged(here, linked=False).state == judged(away).state == "up"
+    assert (judged(gone).state, judged(gone).why) == ("down", "killed")
+    assert (judged(away, 2.0, linked=False).state, judged(away, 2.0, linked=False).why) == ("down", "unlinked")
+    assert judged(away, 2.0, linked=True).state == judged(away, 2.0).state == "up"
+    assert (judged(away, 6.0).state, judged(away, 6.0).why) == ("down", "silent")
+    busy = judged(here, 40.0)
+    assert (busy.state, busy.why) == ("up", "")
+    assert "has written no status for 40 s" in busy.words
+
+
+def test_a_neighbour_whose_folder_is_elsewhere_is_as_its_neighbours_say():
+    said = Status(name="a", time_s=NOW_S, state="up", process=FOREIGN, up=("b",), down=("c",))
+    shown = glance.overview({"a": said}, {"a": Path("a")}, NOW_S)
+    assert {name: agent.state for name, agent in shown.agents.items()} == {"a": "up", "b": "up", "c": "down"}
+    ended = glance.overview({"a": said}, {"a": Path("a")}, NOW_S + 60)
+    assert {name: agent.state for name, agent in ended.agents.items()} == {"a": "down"}  # it cannot know any more
+
+
+def test_what_is_waited_for_is_said_with_its_bound():
+    wait = Wait("down", NOW_S - 1.5, NOW_S + 2.5, ("c",), 0)
+    said = Status(name="a", time_s=NOW_S, state="up", process=FOREIGN, up=("b",), down=("c",), waits=(wait,))
+    shown = glance.overview({"a": said}, {"a": Path("a")}, NOW_S)
+    sentence = "a waits for c to come back; it had token 0: for 1.5 s, 2.5 s more at most, then the token is reissued"
+    assert sentence in view.sentences(shown)
+
+
+def test_it_fits_80_columns():
+    from rich.console import Console
+
+    names = [f"{'x' * 20}{k:02d}" for k in range(12)]
+    said = {
+        name: Status(name=name, time_s=NOW_S, state="up", process=FOREIGN, visits=10**9, hops_per_s=12345.6,
+                     bytes=10**12, up=tuple(names), tokens={0: Sight((17, 0), 10**10, True, names[0], 1.25e-11)})
+        for name in names
+    }  # fmt: skip
+    screen = Console(width=80, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    screen.print(view.tables(glance.overview(said, dict.fromkeys(names, Path("a")), NOW_S)))
+    screen.file.close()
+    lines = screen.export_text().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(any(line.startswith(f"{name}  up ") for line in lines) for name in names)
+
+
+# --- real agents ----------------------------------------------------------------------------------------------------
+
+
+def test_a_killed_agent_is_down_at_the_next_look_and_neighbours_say_so_too(tmp_path):
+    """Within the patience: here within what one look takes, and among the neighbours before a token is reissued."""
+    cluster = make(tmp_path / "run", patience_s=20.0)
+    settings = cluster.folder / "agent01" / FILE
+    settings.write_text(
+        settings.read_text().replace("pause_s = 0.0", "pause_s = 1.0")
+    )  # so that tokens are mostly there
+    with cluster:
+        cluster.start_all()
+        wait_for(lambda: all_joined(cluster))
+        before = seen(cluster.folder)
+        assert {agent["state"] for agent in before["agents"].values()} == {"up"}
+        os.kill(cluster.processes["agent01"].pid, signal.SIGKILL)
+        after = seen(cluster.folder)["agents"]["agent01"]
+        assert (after["state"], after["why"]) == ("down", "killed")
+        away = wait_for(lambda: as_neighbours_say(cluster, "agent01"))
+        assert (away["why"], away["folder"]) == ("unlinked", None)
+        lost = wait_for(lambda: [wait for wait in seen(cluster.folder)["waits"] if wait["why"] == "down"])
+        assert {tuple(wait["whom"]) for wait in lost} == {("agent01",)}
+        assert [wait["until_s"] - wait["since_s"] for wait in lost] == pytest.approx([20.0] * len(lost))
+        shown = run("status", cluster.folder).stdout
+        assert re.search(r"^agent01 +down ", shown, re.MULTILINE)
+        assert "waits for agent01 to come back" in " ".join(shown.split())
+
+
+def as_neighbours_say(cluster, name):
+    """An agent that is down, as seen from another's folder; None while it is not."""
+    agent = seen(cluster.folder / "agent00")["agents"][name]
+    return agent if agent["state"] == "down" else None
+
+
+def test_how_far_the_model_moves_is_over_a_lap_of_one_token():
+    gauge = saying.Gauge(begun_s=0.0)
+    for m, z in [(0, [3.0, 4.0]), (1, [30.0, 40.0]), (0, [3.0, 5.0]), (1, [0.0, 0.0])]:
+        gauge.visited(m, np.array(z))
+    assert gauge.moved == {0: pytest.approx(1 / np.sqrt(34)), 1: 50.0}
+
+
+def test_the_rate_is_that_of_the_last_seconds():
+    gauge = saying.Gauge(begun_s=0.0)
+    rates = [gauge.hops_per_s(k / 2, 10 * min(k, 20)) for k in range(1, 41)]  # 20 hops/s for 10 s, then none
+    assert rates[:20] == pytest.approx([20.0] * 20)
+    assert rates[24] == pytest.approx(10.0)
+    assert rates[-1] == 0.0
+
+
+def test_the_status_of_a_run_has_its_rate_and_how_far_the_model_moves(tmp_path):
+    cluster = make(tmp_path / "run", method=amble.Relay(tokens=2, form="scalar"), pause_s=0.02)
+    with cluster:
+        cluster.start_all()
+        wait_for(lambda: max(moved(cluster)) > 1e-5)
+        wait_for(lambda: max(moved(cluster)) < 1e-8)
+        shown = seen(cluster.folder)
+        assert shown["state"] == "running"
+        assert max(token["moved"] for token in shown["tokens"].values()) < 1e-8
+        assert set(shown["tokens"]) == {"0", "1"}
+        assert 0 < shown["hops_per_s"] == pytest.approx(sum(a["hops_per_s"] for a in shown["agents"].values()))
+        assert shown["hops_per_s"] <= 3 / 0.02  # three agents, each busy for 20 ms with a visit
+
+
+def moved(cluster):
+    """Over the last lap, as all agents have it; 0 while none has."""
+    tokens = (sight for name in cluster.config.agents for sight in cluster.status(name).tokens.values())
+    return [0.0 if sight.moved is None else sight.moved for sight in tokens] or [0.0]
+
+
+def test_a_run_is_watched_until_it_ends_and_stop_ends_it_everywhere(tmp_path):
+    cluster = make(tmp_path / "run", network=amble.networks.ring(4), agents=4)
+    with cluster:
+        cluster.start_all()
+        wait_for(lambda: all_joined(cluster))
+        watching = subprocess.Popen(
+            [sys.executable, "-m", "amble", "status", str(cluster.folder), "--watch"], stdout=subprocess.PIPE, text=True
+        )
+        assert watching.stdout.readline().startswith("running; 4 of 4 up")
+        told = run("stop", cluster.folder / "agent02")
+        assert (told.returncode, told.stdout) == (0, "the run has ended: it was asked to, at agent02\n")
+        lines, _ = watching.communicate(timeout=60)
+        assert watching.returncode == 0
+        assert "the run has ended: it was asked to, at agent02; 0 of 4 up" in lines.splitlines()[-1]
+        wait_for(lambda: not cluster.running())
+        assert cluster.failed() == {}
+    models = [trained.load(cluster.folder / name / trained.FILE).w for name in cluster.config.agents]
+    assert all(np.isfinite(w).all() for w in models)
+    assert {(said := cluster.status(name)).state + said.cause for name in cluster.config.agents} == {"endedasked"}
+    assert not list(cluster.folder.glob("*/stop"))
+    again = run("stop", cluster.folder)
+    assert again.returncode == 2
+    assert "runs; the run has ended: it was asked to, at agent02." in again.stderr
+
+
+def test_stop_ends_amble_up_with_its_model_and_record(tmp_path):
+    folder = tmp_path / "run"
+    command = ["up", "--data", "diabetes", "-n", 3, "-o", folder, "--tolerance", 0, "--hops", 10**8]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "amble", *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        wait_for(lambda: all(status.read(folder / f"agent0{k}").state == "up" for k in range(3)))
+        told = run("stop", folder)
+        assert told.returncode == 0, told.stdout + told.stderr
+        shown, _ = started.communicate(timeout=60)
+    finally:
+        started.kill()
+        started.communicate()
+    assert started.returncode == 0
+    assert "ended: it was asked to, at agent00" in shown
+    assert "replayed:" in shown
+    assert trained.load(folder / trained.FILE).w.shape == (11,)
+
+
+def test_there_is_nothing_to_stop_where_nobody_runs(tmp_path):
+    cluster = make(tmp_path / "run")
+    told = run("stop", cluster.folder)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr == (
+        "amble: none of agent00, agent01, agent02 runs; start an agent, or give the folder of one that runs.\n"
+    )
+    assert not list(cluster.folder.glob("*/stop"))
+    assert run("stop", cluster.folder, "--within", 0).returncode == 2
+    told = run("status", cluster.folder)
+    assert told.stdout.startswith("no agent has been started yet; 0 of 3 up")
+
+
+def test_ctrl_c_ends_the_watching_and_not_the_run(tmp_path):
+    cluster = make(tmp_path / "run")
+    with cluster:
+        cluster.start_all()
+        wait_for(lambda: all_joined(cluster))
+        watching = subprocess.Popen(
+            [sys.executable, "-m", "amble", "status", str(cluster.folder), "--watch", "--json"],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        looks = [json.loads(watching.stdout.readline()) for _ in range(2)]
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=60)
+        assert watching.returncode == 130
+        assert looks[1]["time_s"] > looks[0]["time_s"]
+        assert len(cluster.running()) == 3
