@@ -277,4 +277,4 @@ def test_renewing_certificates_renews_those_of_newcomers_too(held):
 
 def test_an_agent_that_does_not_run_cannot_leave(held):
     told = run("leave", held / "a")
-    assert (told.returncode, "has not said anything yet" in told.stderr) == (2, True)
+    assert (told.returncode, "it has not been started in this folder" in told.stderr) == (2, True)

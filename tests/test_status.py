@@ -40,7 +40,7 @@ def make(folder, agents=3, stop=ENDLESS, network=None, method=None, **timing):
     data = amble.load("diabetes")
     problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=0.01)
     network = network or amble.networks.complete(agents)
-    config = configure(problem, method or amble.Relay(tokens=2), network, stop, 0, {"silence_s": 10.0} | timing)
+    config = configure(problem, method or amble.Relay(tokens=2), network, stop, 0, {"silence_s": 60.0} | timing)
     return Cluster.make(folder, config, rows_of(problem, data.X, data.y))
 
 

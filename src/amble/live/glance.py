@@ -171,7 +171,8 @@ def _judged(status: Status, now_s: float, linked: bool | None) -> tuple[State, D
     if status.state == "stopped":
         return "down", "stopped", DOWN["stopped"]
     if status.state not in RUNNING:
-        return status.state, "", status.reason or status.left or status.stopped
+        unstarted = "it has not been started in this folder" if status.state == "unstarted" else ""
+        return status.state, "", unstarted or status.reason or status.left or status.stopped
     seen, age_s = process.condition(status.process), now_s - status.time_s
     why: Down = ""
     if seen == "gone":

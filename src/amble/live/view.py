@@ -70,7 +70,8 @@ def sentences(overview: Overview) -> list[str]:
 
 
 def _notes(agent: Agent) -> list[str]:
-    said = [f"{agent.state}: {agent.words}" if agent.state in ("refused", "left") else agent.words]
+    begin = {"refused": "did not start: ", "left": "has left: "}.get(agent.state, "")
+    said = [begin + agent.words if agent.words and agent.state != "unstarted" else ""]
     said += [f"{name} {why}; tokens go round it" for name, why in agent.doubts.items()]
     if agent.down and not agent.up:
         said.append("has no link to anybody; if all others have ended, start one of them again: it says so to this one")
