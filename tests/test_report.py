@@ -113,6 +113,32 @@ def test_without_test_rows_the_figure_shows_the_distance(drawn):
     assert "nan" not in text.getvalue()
 
 
+def test_a_table_fits_80_columns_and_breaks_no_name_setting_or_number():
+    """Also with many hops, long settings, and a run that is lost."""
+    chosen = [
+        amble.GAPIBCD(tau=0.123456, tokens=5, token_rule="published"),
+        amble.FedAvg(alpha=0.000123456, local_steps=5),
+        amble.PWADMM(beta=1.23457e-05, tokens=5),
+        amble.SyncWalks(tau=0.123456),
+        amble.WPG(alpha=1e4),
+    ]
+    with pytest.warns(UserWarning, match="diverged"):
+        runs = amble.compare(chosen, PROBLEM, hops=120_000)
+    text = io.StringIO()
+    Console(file=text, width=80).print(runs.table())
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    pieces = set(text.getvalue().replace(",", " ").split())
+    for run in runs:
+        assert run.method.label in pieces
+        assert set(run.settings_text.replace(",", " ").split()) <= pieces
+        assert f"{run.history['distance'][-1]:.1e}" in pieces
+        (line,) = [line for line in lines if line.split()[:1] == [run.method.label]]
+        assert f"{int(100 * run.history['idle'][-1])} %" in line
+    assert "diverged" in pieces
+    assert "120k" in pieces
+
+
 def test_a_diverged_run_is_drawn_as_far_as_it_can_be_and_named(drawn):
     with pytest.warns(UserWarning, match="diverged"):
         runs = amble.compare([amble.WPG(alpha=1e4), amble.IBCD()], PROBLEM, hops=2000)

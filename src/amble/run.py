@@ -90,13 +90,18 @@ class Run:
     @property
     def label(self) -> str:
         """The method's name and settings, for tables and legends."""
+        return f"{self.method.label} ({self.settings_text})"
+
+    @property
+    def settings_text(self) -> str:
+        """The method's settings in a few words."""
         given = methods.settings(self.method)
         rule, form = given.pop("token_rule", None), given.pop("form", None)
         if given.get("tokens") == 1 and not methods.is_round(self.method):
             given.pop("tokens")
         shown = {key: f"{value:g}" if is_number(value) else str(value) for key, value in given.items()}
         parts = [f"{key}={shown[key]}" for key, value in given.items() if value is not None]
-        return f"{self.method.label} ({', '.join([*parts, *(value for value in (rule, form) if value)])})"
+        return ", ".join([*parts, *(value for value in (rule, form) if value)])
 
     def to_pandas(self) -> Any:
         """The history as a pandas DataFrame."""

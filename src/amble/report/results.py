@@ -8,12 +8,11 @@ from amble.report.claims import Cell, Claim, Verdict
 from amble.report.markup import Markup, join, tag
 from amble.report.sections import BYTES, TIME, UNITS, Line, Section, best_metric, is_accuracy, lines, reach, slugs
 from amble.report.table import BYTES as BYTE_UNITS
+from amble.report.table import LARGE, in_units, known
 from amble.report.table import SECONDS as SECOND_UNITS
-from amble.report.table import in_units, known
 
 WITHIN = (0.01, 0.001)
 NONE = "–"
-LARGE = 1e4  # beyond it a metric is a lost run's
 VERDICTS = {
     Verdict.HELD: "held",
     Verdict.IN_PART: "part",

@@ -4,11 +4,13 @@ from typing import Any
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from amble.report.claims import Verdict
 
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+LARGE = 1e4  # beyond it a metric is a lost run's
 
 
 def in_units(value: float, units: tuple[tuple[float, str], ...]) -> str:
@@ -30,27 +32,45 @@ def percent(share: float) -> str:
     return "100 %" if share == 1 else f"{min(100 * share, 99.99):.4g} %"
 
 
+def count(value: int) -> str:
+    """At most six characters, up to a billion."""
+    if value < 100_000:
+        return f"{value:,}"
+    return f"{value / 1e3:.0f}k" if value < 1e6 else f"{value / 1e6:.4g}M"
+
+
+def metric_text(value: float) -> str:
+    """Four decimals, unless the run is lost."""
+    return known(value) if not abs(value) >= LARGE else f"{value:.0e}"
+
+
 def comparison_table(comparison: Any) -> Table:
-    """Fits 80 columns: the settings go under the method's name."""
+    """Fits 80 columns: settings go under the method's name, and the second reading of the model under the first."""
     word = "accuracy" if comparison.task == "classification" else "NMSE"
-    best = f"Test {word} of the centralised optimum: {known(comparison.best_metric)}. "
-    caption = f"{best if comparison.best_metric == comparison.best_metric else ''}Distance: |w - w*| / |w*|."
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), caption=caption, caption_justify="left")
+    best = comparison.best_metric
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption_justify="left")
+    table.caption = (
+        f"{word}: on test rows; (of the agents' mean x){'' if best != best else f'; optimum: {known(best)}'}.\n"
+        "Idle: share of agents' seconds without computing. Distance: |w - w*| / |w*|."
+    )
     table.add_column("method", overflow="fold")
-    for heading in ("hops", "virtual\ntime", "comm.\nunits", "bytes", f"test\n{word}", "... of\nmean x", "distance"):
+    for heading in ("hops", "virtual\ntime", "comm.\nunits", "bytes", "idle", f"{word}\n(mean x)", "distance"):
         table.add_column(heading, justify="right", no_wrap=True)
     for run in comparison.runs:
         last = {key: column[-1] for key, column in run.history.items()}
-        name, _, settings = run.label.partition(" (")
-        ended = {"diverged": " [red]diverged[/]", "interrupted": " [yellow]interrupted[/]"}.get(run.stopped, "")
+        colour = {"diverged": "red", "interrupted": "yellow"}.get(run.stopped)
         table.add_row(
-            f"{name}{ended}\n[dim]{settings.rstrip(')')}[/]",
-            f"{last['hop']:,}",
+            Text.assemble(
+                run.method.label,
+                (f"\n{run.stopped}" if colour else "", colour or ""),
+                (f"\n{run.settings_text}", "dim"),
+            ),
+            count(last["hop"]),
             in_units(last["time_s"], SECONDS),
-            f"{last['comm_units']:,}",
+            count(last["comm_units"]),
             in_units(last["bytes"], BYTES),
-            known(last["metric"]),
-            known(last["metric_local"]),
+            f"{int(100 * last['idle'])} %" if "idle" in last else "-",
+            f"{metric_text(last['metric'])}\n({metric_text(last['metric_local'])})",
             known(last["distance"], ".1e"),
         )
     return table
