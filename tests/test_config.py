@@ -1,5 +1,6 @@
 """A live run's settings: what is read, what is refused, what each agent gets."""
 
+import logging
 import subprocess
 import sys
 import tomllib
@@ -389,6 +390,46 @@ def test_rows_are_read_as_the_run_says(tmp_path):
         replace(own, data="none.csv").read_data(tmp_path)
     with refused("the run names no data file for a; add data ="):
         made().agent("a").read_data(tmp_path)
+
+
+def test_columns_that_the_run_does_not_name_are_ignored_and_logged(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "amble.live")
+    own = made(**model(columns=["u", "v=red", "v=blue"], target="y"), **agents(data="rows.csv")).agent("b")
+    (tmp_path / "rows.csv").write_text("id,y,note,v,u,gap\n7,1,a word,red,5,\n8,2,,blue,6,nan\n")
+    rows, wanted = own.read_data(tmp_path)
+    assert rows.tolist() == [[5, 1, 0], [6, 0, 1]]
+    assert wanted.tolist() == [1, 2]
+    (logged,) = [record.getMessage() for record in caplog.records]
+    assert logged.endswith("rows.csv: not in the run's model, and ignored: the columns id, note, gap")
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    day = arrow.array([0, 1], arrow.timestamp("s"))  # which no column of a model could be
+    table = {"day": day, "u": [5.0, 6.0], "v": ["red", "blue"], "y": [1.0, 2.0]}
+    parquet.write_table(arrow.table(table), tmp_path / "rows.parquet")
+    rows, wanted = replace(own, data="rows.parquet").read_data(tmp_path)
+    assert (rows.tolist(), wanted.tolist()) == ([[5, 1, 0], [6, 0, 1]], [1, 2])
+    assert caplog.records[-1].getMessage().endswith("ignored: the columns day")
+
+
+def test_a_long_list_of_ignored_columns_is_cut(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "amble.live")
+    own = made(**model(columns=["u"], target="y"), **agents(data="rows.csv")).agent("b")
+    names = [f"x{k}" for k in range(1000)]
+    (tmp_path / "rows.csv").write_text(f"u,y,{','.join(names)}\n" + 2 * f"1,2{',0' * 1000}\n")
+    own.read_data(tmp_path)
+    assert caplog.records[-1].getMessage().endswith("x8, x9 and 990 more")
+
+
+def test_missing_columns_and_a_target_that_may_be_another_column_are_refused_by_name(tmp_path):
+    own = made(**model(columns=["u", "v=red", "w"], target="y"), **agents(data="rows.csv")).agent("b")
+    (tmp_path / "rows.csv").write_text("y,u,id\n1,5,7\n2,6,8\n")
+    with refused("has no column v, w, which the columns given have; add what is missing"):
+        own.read_data(tmp_path)
+    own = made(**model(columns=["u", "w"]), **agents(data="rows.csv")).agent("b")
+    (tmp_path / "rows.csv").write_text("u,w,y,id\n1,5,7,0\n2,6,8,0\n")
+    with refused(r"has columns beside those given \(y\), so its last one, id, may not be the target; name the target"):
+        own.read_data(tmp_path)
+    (tmp_path / "rows.csv").write_text("u,w,y\n1,5,7\n2,6,8\n")
+    assert own.read_data(tmp_path)[1].tolist() == [7, 8]
 
 
 def test_an_agent_needs_none_of_the_large_libraries(tmp_path):

@@ -58,25 +58,51 @@ def init(
 def agent(
     folder: Annotated[Path, typer.Argument(help="The agent's folder, as amble init made it.")],
     data: Annotated[Path | None, typer.Option(help="Its data file; without it, the one that the run names.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Only check that it could start, and end.")] = False,
     leash: Annotated[bool, typer.Option("--leash", hidden=True, help="End when standard input does.")] = False,
 ) -> None:
     """Run one agent until the run ends. Its data stay here: only the token's numbers travel.
 
     Started again after a crash, it goes on from its journal. Ctrl-C, or SIGTERM, ends it cleanly at any time.
-    Exit code 3 if no token ever came to it: then it has no model, and writes none.
+    Exit code 3 if no token ever came to it: then it has no model, and writes none. Why an agent did not start is also
+    in `amble status`.
+
+    With --check nothing is started and nothing is written: the settings, the certificate and key, the data, the
+    journal, the port and each neighbour get one line each. Exit code 0 if all is well, 1 if something is wrong;
+    neighbours that are not up yet are only noted.
 
     **Examples**
 
     `amble agent bundle/north`
+
+    `amble agent bundle/north --check`
 
     `amble agent north --data /srv/rows.csv`
     """
     import os
     import sys
 
+    if check:
+        raise typer.Exit(_check(folder, data))
     words = [str(folder), *(["--data", str(data)] if data else []), *(["--leash"] if leash else [])]
     if os.name == "posix":  # the agent in place of this process: it needs nothing of the command line's libraries
         os.execv(sys.executable, [sys.executable, "-m", "amble.live", *words])
     from amble.live.__main__ import main
 
     main(words)
+
+
+def _check(folder: Path, data: Path | None) -> int:
+    """One line for each thing that was looked at; the exit code."""
+    from amble.errors import need
+
+    need("cryptography", "live")
+    from amble.live.checking import check
+
+    screen, wrong = console(), 0
+    for each in check(folder, data):
+        wrong += each.outcome == "wrong"
+        style = {"ok": "green", "note": "yellow", "wrong": "red"}[each.outcome]
+        screen.print(f"[{style}]{each.outcome:5}[/]", end=" ")
+        screen.print(f"{each.what}: {each.words}", highlight=False, markup=False, soft_wrap=True)
+    return 1 if wrong else 0

@@ -1,6 +1,6 @@
 """What each column of X is: a column's numbers, or whether its text is a certain one (one-hot)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,22 +48,25 @@ def make_plan(table: Table, features: list[Column], one_hot: bool) -> Plan:
     return plan
 
 
+def source_of(name: str, here: Collection[str]) -> tuple[str, str | None]:
+    """The column, of those here, that an encoded one of this name is made of; and which text of it, if one is."""
+    cuts = [k for k, letter in enumerate(name) if letter == "=" and name[:k] in here]
+    if name in here:
+        return name, None
+    return (name[: cuts[-1]], name[cuts[-1] + 1 :]) if cuts else (name.partition("=")[0], None)
+
+
 def match_plan(table: Table, features: list[Column], columns: Sequence[str]) -> Plan:
     """The columns that another data set has, found in this table; nothing may be missing or left over."""
     here = {column.name: column for column in features}
     plan: Plan = []
     for name in columns:
-        cuts = [k for k, letter in enumerate(name) if letter == "=" and name[:k] in here]
-        if name in here:
-            if here[name].numbers is None:
-                table.refuse_text(here[name], "the columns given have numbers there: mend it")
-            plan.append((here[name], None))
-        elif cuts:
-            plan.append((here[name[: cuts[-1]]], name[cuts[-1] + 1 :]))
-        else:
-            raise AmbleError(
-                f"{table.where} has no column {name.partition('=')[0]}, which the columns given have; add it."
-            )
+        source, value = source_of(name, here)
+        if source not in here:
+            raise AmbleError(f"{table.where} has no column {source}, which the columns given have; add it.")
+        if value is None and here[source].numbers is None:
+            table.refuse_text(here[source], "the columns given have numbers there: mend it")
+        plan.append((here[source], value))
     for column in features:
         known = {value for used, value in plan if used is column}
         if not known:

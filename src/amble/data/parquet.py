@@ -1,13 +1,15 @@
 """Parquet tables: columns of numbers, truth values or text, read with pyarrow."""
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 from amble.data.tables import Column, Table
 from amble.errors import AmbleError, need
 
 
-def read(content: bytes, where: str) -> Table:
+def read(content: bytes, where: str, keep: Callable[[list[str]], list[str]] = list) -> Table:
+    """The table; of its names, only the columns that `keep` gives back."""
     arrow, parquet = need("pyarrow", "parquet"), need("pyarrow.parquet", "parquet")
     try:
         held = parquet.read_table(io.BytesIO(content))
@@ -19,7 +21,7 @@ def read(content: bytes, where: str) -> Table:
         raise AmbleError(f"{where} has no rows; give a file with some.")
     if len(set(names)) < len(names):
         raise AmbleError(f"{where} has two columns of the same name; give each its own.")
-    return Table(where, [column(arrow, name, held.column(name), where) for name in names], None)
+    return Table(where, [column(arrow, name, held.column(name), where) for name in keep(names)], None)
 
 
 def column(arrow: Any, name: str, held: Any, where: str) -> Column:

@@ -1,5 +1,6 @@
 """One agent as a process: checks everything first, then runs, and says how it ended."""
 
+import contextlib
 import logging
 import os
 import signal
@@ -11,13 +12,15 @@ from enum import Enum
 from pathlib import Path
 
 from amble.errors import AmbleError
+from amble.live import status
 from amble.live.network import engine_log
 from amble.live.network.door import knock_at_all
 from amble.live.network.place import Link, Place
 from amble.live.network.sockets import more_files
 from amble.live.network.transport import Transport
 from amble.live.node import Node, model_of
-from amble.live.settings.agent_config import AgentConfig
+from amble.live.process import condition, this_process
+from amble.live.settings.agent_config import FILE, AgentConfig
 from amble.live.trust import identity, invitation
 
 GRACE_S = 10.0  # for an agent on a leash to end by itself
@@ -38,9 +41,31 @@ def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again
 
     It is to begin anew from its journal, as after a crash, when its links must: in a new process, for a session of
     Zenoh's that is closed while a neighbour dials may keep that link, and the neighbour believes in it. `again`: it
-    does so now.
+    does so now. Why it did not start is in its status, too.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    try:
+        return _run_agent(folder, data, leash, again)
+    except AmbleError as error:
+        _say_why(folder, str(error))
+        raise
+
+
+def _say_why(folder: Path, reason: str) -> None:
+    """Into the status of an agent's folder, unless that belongs to another process that runs, or to one that left."""
+    said, mine = status.read(folder), this_process()
+    ran = said.process == mine and said.state == "stopped"  # and failed later
+    taken = said.process != mine and said.state in status.RUNNING and condition(said.process) in ("runs", "frozen")
+    if taken or said.left or not (folder / FILE).is_file():
+        return
+    state: status.State = "stopped" if ran else "refused"
+    now = {"name": said.name or folder.name, "time_s": time.time(), "process": mine, "state": state, "reason": reason}
+    none = {"up": (), "down": (), "waits": (), "hops_per_s": 0.0}
+    with contextlib.suppress(OSError):  # who starts it is told in any case
+        status.write(folder, status.changed(said, format=status.FORMAT, **now, **none))
+
+
+def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> Ended:
     more_files()
     config = AgentConfig.read(folder)
     for words in identity.check(folder, config.name, datetime.now(UTC)):

@@ -169,7 +169,7 @@ def of_agent(status: Status, folder: Path, now_s: float | None = None, linked: b
 
 def _judged(status: Status, now_s: float, linked: bool | None) -> tuple[State, Down, str]:
     if status.state == "stopped":
-        return "down", "stopped", DOWN["stopped"]
+        return "down", "stopped", status.reason or DOWN["stopped"]
     if status.state not in RUNNING:
         unstarted = "it has not been started in this folder" if status.state == "unstarted" else ""
         return status.state, "", unstarted or status.reason or status.left or status.stopped

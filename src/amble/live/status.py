@@ -90,6 +90,10 @@ def read(folder: Path) -> Status:
         return Status()
 
 
+def changed(status: Status, **fields: Any) -> Status:
+    return msgspec.structs.replace(status, **fields)
+
+
 def as_record(status: Status) -> dict[str, Any]:
     """For a run's record, which holds plain JSON."""
     return dict(msgspec.json.decode(msgspec.json.encode(status), type=dict[str, Any]))

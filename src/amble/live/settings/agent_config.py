@@ -133,9 +133,12 @@ class AgentConfig:
 
     def read_data(self, folder: Path) -> tuple[Any, Any]:
         """The agent's rows and targets, from the file in its folder that the run names."""
+        return self.model.read(self.data_path(folder))
+
+    def data_path(self, folder: Path) -> Path:
         if self.data is None:
             raise AmbleError(f"the run names no data file for {self.name}; add data = to its [[agents]], or give one.")
-        return self.model.read(folder / self.data)
+        return folder / self.data
 
     def write(self, folder: Path) -> None:
         own = {"format": FORMAT, "run": self.run, "name": self.name, "host": self.host, "port": self.port}

@@ -1,5 +1,6 @@
 """The model that agents agree on before they see each other: its shape, its scaling, and each agent's objective."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,12 @@ import numpy as np
 from amble.arrays import tree_map
 from amble.assemble import Scaling, check_rows, prepare, stack
 from amble.data.files import DELIMITERS, TASKS, read_file
+from amble.data.named import few, read_named
 from amble.data.packed import inner_suffix
 from amble.errors import AmbleError, unknown
 from amble.live.settings import toml
+
+log = logging.getLogger("amble.live")
 
 UNKNOWNS_MAX = 10_000_000  # a message of 80 MB
 SHOWN_MAX = 10
@@ -97,13 +101,22 @@ class Model:
 
     def read(self, path: Path) -> tuple[Any, Any]:
         """The rows and targets of an agent's file."""
-        names: tuple[str, ...] | None = None
-        if not isinstance(self.columns, int):
-            names = self.columns
-        elif inner_suffix(path) not in (*DELIMITERS, ".parquet"):  # sparse text may leave out the last columns
-            names = tuple(str(k + 1) for k in range(self.columns))
+        X, y, ignored = self.read_all(path)
+        if ignored:
+            log.info("%s: not in the run's model, and ignored: the columns %s", path, few(ignored))
+        return X, y
+
+    def read_all(self, path: Path) -> tuple[Any, Any, tuple[str, ...]]:
+        """The rows, the targets, and the columns of the file that are not the model's: where the run names its columns,
+        a table may have others."""
+        if (table := inner_suffix(path) in (*DELIMITERS, ".parquet")) and not isinstance(self.columns, int):
+            data, ignored = read_named(path, self.columns, task=self.task, target=self.target, header=self.header)
+            return data.X, data.y, ignored
+        names = None if isinstance(self.columns, int) else self.columns
+        if names is None and not table:  # sparse text may leave out the last columns
+            names = tuple(str(k + 1) for k in range(self.width))
         data = read_file(path, task=self.task, target=self.target, header=self.header, columns=names)
-        return data.X, data.y
+        return data.X, data.y, ()
 
 
 def make(given: Any) -> Model:

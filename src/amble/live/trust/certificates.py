@@ -72,6 +72,15 @@ def common_name(certificate: x509.Certificate) -> str:
     return str(held[0].value) if held else ""
 
 
+def alternatives(certificate: x509.Certificate) -> list[str]:
+    """The host names and addresses that it is for."""
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return [str(name.value) for name in names]
+
+
 def write_certificate(path: Path, certificate: x509.Certificate) -> None:
     path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 

@@ -1,0 +1,69 @@
+"""A table's columns by their names, whatever other columns it has."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from amble.data import delimited, parquet
+from amble.data.datasets import Dataset
+from amble.data.encoding import source_of
+from amble.data.files import DELIMITERS, from_table
+from amble.data.packed import as_text, inner_suffix, read_bytes, unpacked
+from amble.data.tables import Column, Table
+from amble.data.targets import find_target
+from amble.errors import AmbleError
+
+SHOWN_MAX = 10
+
+
+def read_named(
+    path: Path, columns: Sequence[str], *, task: str | None, target: str | int | None, header: bool | None
+) -> tuple[Dataset, tuple[str, ...]]:
+    """From a .csv, .tsv or .parquet file: the data set of these columns, and the names of those that were left out.
+
+    What is in the columns that are left out does not matter.
+    """
+    kind, where, others = inner_suffix(path), str(path), list[str]()
+
+    def keep(names: list[str]) -> list[str]:
+        kept = select(names, columns, target, where)
+        others.extend(sorted({*names} - {*kept}, key=names.index))
+        return kept
+
+    content = unpacked(read_bytes(path), where)
+    if kind == ".parquet":
+        if header is not None:
+            raise AmbleError(f"header={header} was given for {path}; it is for .csv and .tsv files, so leave it out.")
+        table = parquet.read(content, where, keep)
+    else:
+        as_cells = any("=" in name for name in columns)  # categories may look like numbers
+        table = delimited.read(as_text(content, where), where, DELIMITERS[kind], header, as_cells)
+        here = {column.name: column for column in table.columns}
+        table = table._replace(columns=[here[name] for name in keep(list(here))])
+    name = path.name.partition(".")[0] or path.name
+    chosen = table.columns[-1].name
+    return from_table(table, name, task, chosen, "refuse", columns), tuple(others)
+
+
+def select(names: list[str], columns: Sequence[str], target: str | int | None, where: str) -> list[str]:
+    """Of a file's names those of the columns, and then the target."""
+    chosen = find_target(Table(where, [Column(name, None, None) for name in names], None), target).name
+    here = dict.fromkeys(name for name in names if name != chosen)
+    sources = dict.fromkeys(source_of(name, here)[0] for name in columns)
+    missing = [name for name in sources if name not in here]
+    if missing:
+        raise AmbleError(
+            f"{where} has no column {few(missing)}, which the columns given have"
+            + (f" ({chosen} is its target)" if chosen in missing else "")
+            + "; add what is missing."
+        )
+    others = [name for name in here if name not in sources]
+    if others and target is None:
+        raise AmbleError(
+            f"{where} has columns beside those given ({few(others)}), so its last one, {chosen}, may not be the "
+            "target; name the target (target = in the run's [model])."
+        )
+    return [*sources, chosen]
+
+
+def few(names: Sequence[str]) -> str:
+    return ", ".join(names[:SHOWN_MAX]) + (f" and {len(names) - SHOWN_MAX:,} more" if len(names) > SHOWN_MAX else "")

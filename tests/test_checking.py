@@ -1,0 +1,228 @@
+"""amble agent --check, and what amble status says of an agent that did not start."""
+
+import datetime
+import hashlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("zenoh")
+
+import amble
+from amble.errors import AmbleError
+from amble.live import glance, status
+from amble.live.agent import run_agent
+from amble.live.cluster import Cluster, configure, rows_of
+from amble.live.settings.agent_config import FILE, AgentConfig
+from amble.live.trust import identity
+from live_samples import HOST, free_port
+
+
+def run(*words):
+    command = [sys.executable, "-m", "amble", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def make(folder, agents=3):
+    data = amble.load("diabetes")
+    problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=0.01)
+    network = amble.networks.complete(agents)
+    config = configure(problem, amble.Relay(tokens=2), network, {"hops": 10**9}, 0, {})
+    return Cluster.make(folder, config, rows_of(problem, data.X, data.y))
+
+
+def wait_for(condition, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def lines(told):
+    """The outcome of each thing that was checked, and its sentence."""
+    found = [re.fullmatch(r"(ok|note|wrong) +([a-z]+(?: \w+)?): (.*)", line) for line in told.stdout.splitlines()]
+    assert all(found), told.stdout + told.stderr
+    return {match[2]: (match[1], match[3]) for match in found}
+
+
+def contents(folder):
+    return {path: hashlib.sha256(path.read_bytes()).digest() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with make(tmp_path / "run") as cluster:
+        yield cluster
+
+
+def edit(folder, before, after):
+    settings = folder / FILE
+    assert before in settings.read_text()
+    settings.write_text(settings.read_text().replace(before, after, 1))
+
+
+# --- amble agent --check --------------------------------------------------------------------------------------------
+
+
+def test_all_is_well_before_anybody_runs_and_nothing_is_written(cluster):
+    before = contents(cluster.folder)
+    told = run("agent", "--check", cluster.folder / "agent00")
+    assert told.returncode == 0, told.stdout + told.stderr
+    outcomes = {what: outcome for what, (outcome, _) in lines(told).items()}
+    assert outcomes == {
+        "settings": "ok", "certificate": "ok", "data": "ok", "journal": "ok", "port": "ok",
+        "neighbour agent01": "note", "neighbour agent02": "note",
+    }  # fmt: skip
+    assert lines(told)["data"][1].startswith("148 rows, 10 columns")
+    assert "not up yet" in lines(told)["neighbour agent01"][1]
+    assert contents(cluster.folder) == before
+
+
+def test_neighbours_that_run_are_reached_and_a_crashed_agents_journal_is_left_as_it_is(cluster):
+    cluster.start_all()
+    wait_for(lambda: all(cluster.status(name).state == "up" for name in cluster.config.agents))
+    cluster.kill("agent00")
+    before = contents(cluster.folder / "agent00")
+    told = run("agent", "--check", cluster.folder / "agent00")
+    found = lines(told)
+    assert told.returncode == 0, told.stdout
+    assert found["neighbour agent01"][0] == found["neighbour agent02"][0] == "ok"
+    assert found["journal"][0] == "ok"
+    assert re.search(r"it goes on after [\d,]+ visits", found["journal"][1])
+    assert contents(cluster.folder / "agent00") == before
+    beside = lines(run("agent", "--check", cluster.folder / "agent01"))
+    assert (beside["port"][0], beside["journal"][0]) == ("note", "note")  # it runs
+    cluster.start("agent00")
+    wait_for(lambda: glance.look({"a": cluster.folder / "agent00"}).agents["a"].state == "up")
+    assert sorted(cluster.running()) == list(cluster.config.agents)  # nobody was harmed by being dialled
+
+
+def test_what_is_wrong_is_named_line_by_line(cluster, tmp_path):
+    folder = cluster.folder / "agent00"
+    other = make(tmp_path / "other")
+    with other, socket.socket() as taken:
+        config = AgentConfig.read(folder)
+        there = {peer.name: peer.port for peer in AgentConfig.read(other.folder / "agent00").neighbours}
+        peers = {peer.name: peer.port for peer in config.neighbours}
+        edit(folder, f"port = {peers['agent01']}", f"port = {there['agent01']}")  # who is of another run
+        edit(folder, f"port = {peers['agent02']}", f"port = {taken_port(taken)}")  # who is no agent
+        other.start_all()
+        wait_for(lambda: other.status("agent01").state == "up")
+        (folder / "rows.npz").write_bytes(b"nothing")
+        with socket.socket() as busy:
+            busy.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            busy.bind((config.host, config.port))
+            busy.listen()
+            told = run("agent", "--check", folder)
+    found = lines(told)
+    assert told.returncode == 1
+    assert "is not a whole .npz file" in found["data"][1]
+    assert "cannot listen on" in found["port"][1]
+    assert "shows a wrong certificate" in found["neighbour agent01"][1]
+    assert {what for what, (outcome, _) in found.items() if outcome == "wrong"} == {
+        "data", "port", "neighbour agent01",
+    }  # fmt: skip
+    assert found["neighbour agent02"] == ("note", found["neighbour agent02"][1])  # it is there, and says nothing
+
+
+def taken_port(listening):
+    """Where somebody listens and never answers."""
+    port = free_port()
+    listening.bind((HOST, port))
+    listening.listen()
+    return port
+
+
+@pytest.mark.parametrize("wrong", ["expired", "swapped", "readable", "elsewhere"])
+def test_a_wrong_certificate_is_found(cluster, wrong):
+    folder = cluster.folder / "agent00"
+    mine = {file: folder / file for file in (identity.CERTIFICATE, identity.KEY, identity.AUTHORITY)}
+    if wrong in ("expired", "elsewhere"):
+        for path in mine.values():
+            path.unlink()
+        begun = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=10 if wrong == "expired" else 0)
+        host = "127.0.0.1" if wrong == "expired" else "10.0.0.1"
+        identity.issue(cluster.folder / "authority", "agent00", [host], folder, 1, begun)
+    elif wrong == "swapped":
+        shutil.copyfile(cluster.folder / "agent01" / identity.KEY, mine[identity.KEY])
+    else:
+        mine[identity.KEY].chmod(0o644)
+    told = run("agent", "--check", folder)
+    assert told.returncode == 1
+    sentence = {
+        "expired": "ended on", "swapped": "does not belong to", "readable": "can be read or changed by others",
+        "elsewhere": "is for 10.0.0.1, agent00, and neighbours dial 127.0.0.1",
+    }[wrong]  # fmt: skip
+    assert lines(told)["certificate"][0] == "wrong"
+    assert sentence in lines(told)["certificate"][1]
+
+
+def test_without_settings_nothing_else_is_checked(tmp_path):
+    told = run("agent", "--check", tmp_path)
+    assert told.returncode == 1
+    assert list(lines(told)) == ["settings"]
+
+
+def test_a_damaged_journal_and_another_ones_are_found(cluster):
+    folder = cluster.folder / "agent00"
+    (folder / "journal.db").write_bytes(b"SQLite format 3\0" + bytes(500))
+    told = run("agent", "--check", folder)
+    assert told.returncode == 1
+    assert lines(told)["journal"][0] == "wrong"
+    assert str(folder / "journal.db") in lines(told)["journal"][1]
+
+
+# --- why one did not start ------------------------------------------------------------------------------------------
+
+
+def test_why_an_agent_did_not_start_is_in_the_status(cluster):
+    folder = cluster.folder / "agent01"
+    (folder / "rows.npz").write_bytes(b"nothing")
+    told = run("agent", folder)
+    assert told.returncode == 2
+    said = status.read(folder)
+    assert (said.state, said.name) == ("refused", "agent01")
+    assert told.stderr.strip().endswith(said.reason)
+    shown = " ".join(run("status", cluster.folder).stdout.split())
+    assert "agent01 refused" in shown
+    assert f"agent01: did not start: {' '.join(said.reason.split())[:60]}" in shown
+
+
+def test_settings_that_cannot_be_read_are_shown_too(cluster):
+    folder = cluster.folder / "agent01"
+    edit(folder, "port =", "prt =")
+    assert run("agent", folder).returncode == 2
+    assert status.read(folder).state == "refused"
+    told = run("status", cluster.folder)
+    assert told.returncode == 0
+    assert re.search(r"^agent01 +refused", told.stdout, re.MULTILINE)
+
+
+def test_a_taken_port_is_the_reason_and_a_second_start_does_not_hide_the_first(cluster):
+    name = "agent01"
+    port = AgentConfig.read(cluster.folder / name).port
+    with socket.socket() as busy:
+        busy.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        busy.bind(("127.0.0.1", port))
+        busy.listen()
+        assert run("agent", cluster.folder / name).returncode == 2
+    assert cluster.status(name).state == "refused"
+    assert f"cannot listen on 127.0.0.1 port {port}" in cluster.status(name).reason
+    cluster.start_all()
+    wait_for(lambda: all(cluster.status(each).state == "up" for each in cluster.config.agents))
+    again = run("agent", cluster.folder / name)
+    assert again.returncode == 2
+    assert cluster.status(name).state == "up"
+    assert cluster.status(name).reason == ""
+
+
+def test_nothing_is_written_where_no_agent_is(tmp_path):
+    with pytest.raises(AmbleError):
+        run_agent(tmp_path)
+    assert os.listdir(tmp_path) == []
