@@ -229,6 +229,13 @@ def test_slow_agents_replace_those_of_a_file_and_leave_the_rest_of_its_timing(tm
     assert amble.load_run(tmp_path / "x" / "1-i-bcd").compute_s.tolist() == [0.5, 0.5, 2.0, 0.5]
 
 
+def test_live_agents_hold_as_many_rows_as_they_are_given(tmp_path):
+    done = run_amble("up", "--data", "diabetes", "-n", 3, "--sizes", "30,60,90", "--hops", 20, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = [amble.read_file(tmp_path / "amble-up" / f"agent0{i}" / "rows.npz") for i in range(3)]
+    assert [len(each.y) for each in rows] == [30, 60, 90]
+
+
 def test_version():
     done = run_amble("--version", cwd=ROOT)
     assert done.stdout == f"amble {amble.__version__}\n"

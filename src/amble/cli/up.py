@@ -34,8 +34,11 @@ def up(
     header: Annotated[bool | None, typer.Option(help="Of a file: whether its first row names the columns.")] = None,
     one_hot: Annotated[bool, typer.Option("--one-hot", help="Of a file: make columns of text categories.")] = False,
     agents: Annotated[int, typer.Option("--agents", "-n", help="How many agents.")] = 8,
-    how: Annotated[str, typer.Option(help="Who holds what: even, sorted, by-label, dirichlet.")] = "even",
+    how: Annotated[str, typer.Option(help="Who holds what: even, sorted, by-label, dirichlet, by-sizes.")] = "even",
     alpha: Annotated[float | None, typer.Option(help="Of dirichlet: the smaller, the less alike agents are.")] = None,
+    sizes: Annotated[
+        str | None, typer.Option(metavar="<n,n,...>", help="Rows per agent, or shares such as 0.5,0.3,0.2.")
+    ] = None,
     test: Annotated[float, typer.Option(help="Share of rows held out for the test metric.")] = 0.2,
     network: Annotated[str, typer.Option(help="random, ring, complete, grid, geometric.")] = "random",
     density: Annotated[float, typer.Option(help="Share of all links a random network has.")] = 0.7,
@@ -58,14 +61,14 @@ def up(
 
     need("cryptography", "live")
     need("zenoh", "live")
-    from amble.experiment import Experiment, parse
+    from amble.experiment import Experiment, parse, parse_sizes
     from amble.live import up as live
     from amble.progress import interruptible
 
     given: dict[str, Any] = {
         "data": data, "task": task, "target": target, "header": header, "one_hot": one_hot, "agents": agents,
         "how": how, "alpha": alpha, "test": test, "network": network, "density": density, "ridge": ridge, "seed": seed,
-        "methods": [parse(method)],
+        "sizes": None if sizes is None else parse_sizes(sizes), "methods": [parse(method)],
     }  # fmt: skip
     settings = Experiment().with_settings({key: value for key, value in given.items() if value is not None})
     stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}

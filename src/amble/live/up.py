@@ -67,7 +67,7 @@ def prepare(settings: Experiment, stop: dict[str, Any], folder: Path, again: boo
     check_folder(folder, again)
     network = settings.build_network()
     data = hold_out(settings.read_data(), settings.test, settings.seed)
-    keys = ("agents", "how", "alpha", "seed", "test", "ridge", "intercept", "scale")
+    keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale")
     problem = split(data, **{key: getattr(settings, key) for key in keys})
     timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
     config = cluster.configure(problem, method, network, stop, settings.seed, timing)

@@ -51,7 +51,7 @@ def comparison_table(comparison: Any) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption_justify="left")
     table.caption = (
         f"{word}: on test rows; (of the agents' mean x){'' if best != best else f'; optimum: {known(best)}'}.\n"
-        "Idle: share of agents' seconds without computing. Distance: |w - w*| / |w*|."
+        "Idle: share of agents' seconds without computing.\nDistance: |w - w*| / |w*|."
     )
     table.add_column("method", overflow="fold")
     for heading in ("hops", "virtual\ntime", "comm.\nunits", "bytes", "idle", f"{word}\n(mean x)", "distance"):
