@@ -16,9 +16,9 @@ pytest.importorskip("zenoh")
 
 import amble
 from amble.errors import AmbleError
-from amble.live import glance, status
-from amble.live.agent import run_agent
+from amble.live import agent, glance, status
 from amble.live.cluster import Cluster, configure, rows_of
+from amble.live.process import this_process
 from amble.live.settings.agent_config import FILE, AgentConfig
 from amble.live.trust import identity
 from live_samples import HOST, free_port
@@ -222,7 +222,18 @@ def test_a_taken_port_is_the_reason_and_a_second_start_does_not_hide_the_first(c
     assert cluster.status(name).reason == ""
 
 
+def test_why_one_that_ran_has_failed_is_said_too_and_one_that_has_left_stays_so(cluster):
+    folder = cluster.folder / "agent01"
+    status.write(folder, status.Status(name="agent01", state="stopped", process=this_process(), visits=7))
+    agent._say_why(folder, "the journal is damaged.")
+    seen = glance.look({"agent01": folder}).agents["agent01"]
+    assert (seen.state, seen.why, seen.words, seen.visits) == ("down", "stopped", "the journal is damaged.", 7)
+    status.write(folder, status.Status(name="agent01", state="left", left="all is out"))
+    agent._say_why(folder, "it has left.")
+    assert status.read(folder).state == "left"
+
+
 def test_nothing_is_written_where_no_agent_is(tmp_path):
     with pytest.raises(AmbleError):
-        run_agent(tmp_path)
+        agent.run_agent(tmp_path)
     assert os.listdir(tmp_path) == []

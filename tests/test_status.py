@@ -169,6 +169,60 @@ def test_it_fits_80_columns():
     assert all(any(line.startswith(f"{name}  up ") for line in lines) for name in names)
 
 
+def test_every_field_of_the_json_is_described():
+    page = (Path(__file__).parent.parent / "docs/live.md").read_text()
+    kinds = (glance.Overview, glance.Agent, glance.Token, glance.Waiting)
+    names = {name for kind in kinds for name in kind.__struct_fields__}
+    assert {name for name in names if f"`{name}`" not in page} == set()
+
+
+@pytest.mark.parametrize(("cause", "code"), [("hops", 0), ("asked", 0), ("diverged", 1), ("lost", 1)])
+def test_the_watching_of_a_run_that_failed_does_not_exit_0(tmp_path, cause, code):
+    cluster = make(tmp_path / "run")
+    for name in cluster.config.agents:
+        status.write(cluster.folder / name, Status(name=name, state="ended", stopped="it is over", cause=cause))
+    told = run("status", "--watch", cluster.folder)
+    assert (told.returncode, told.stdout.splitlines()[0]) == (
+        code,
+        "the run has ended: it is over; 0 of 3 up, 0 visits, 0 B heard",
+    )
+
+
+def test_on_a_terminal_it_is_drawn(tmp_path):
+    pty = pytest.importorskip("pty")
+    cluster = make(tmp_path / "run")
+    for name in cluster.config.agents:
+        status.write(cluster.folder / name, Status(name=name, state="ended", stopped="it is over", cause="hops"))
+    reading, writing = pty.openpty()
+    command = [sys.executable, "-m", "amble", "status", "--watch", str(cluster.folder)]
+    shown = subprocess.Popen(command, stdout=writing, env={**os.environ, "TERM": "xterm", "COLUMNS": "80"})
+    assert shown.wait(60) == 0
+    os.close(writing)
+    drawn = os.read(reading, 100_000).decode()
+    os.close(reading)
+    assert "the run has ended: it is over" in drawn
+    assert "links up" in drawn
+
+
+def test_only_changes_are_told_where_there_is_no_terminal():
+    wait = Wait("down", NOW_S - 2, NOW_S + 2, ("b",), 0)
+    before = Status(name="a", time_s=NOW_S, state="up", process=FOREIGN, up=("b",))
+    looks = [
+        glance.overview({"a": said}, {"a": Path("a")}, said.time_s)
+        for said in (
+            before,
+            status.changed(before, time_s=NOW_S + 1, visits=9),
+            status.changed(before, time_s=NOW_S + 2, up=(), down=("b",), waits=(wait,)),
+            status.changed(before, time_s=NOW_S + 3, state="ended", stopped="it is over", cause="hops"),
+        )
+    ]
+    assert view.changes(None, looks[0]) == ["running; 2 of 2 up, 0 visits, 0/s, 0 B heard", "a: up", "b: up"]
+    assert view.changes(looks[0], looks[1]) == []
+    down, waits = view.changes(looks[1], looks[2])
+    assert (down, waits) == ("b: down: its neighbours have no link to it", view.waiting(looks[2].waits[0], NOW_S + 2))
+    assert view.changes(looks[2], looks[3])[-1].startswith("the run has ended: it is over")
+
+
 # --- real agents ----------------------------------------------------------------------------------------------------
 
 

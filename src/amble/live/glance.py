@@ -87,7 +87,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     state: Literal["unstarted", "running", "down", "ended"]
     cause: Cause | Literal[""] = ""
     words: str = ""  # why the run has ended
-    hops: int
+    visits: int
     hops_per_s: float
     bytes: int
     agents: dict[str, Agent]
@@ -142,7 +142,7 @@ def overview(statuses: Mapping[str, Status], folders: Mapping[str, Path], now_s:
         state="ended" if ended else "running" if running else "unstarted" if silent else "down",
         cause=ended.cause if ended else "",
         words=ended.stopped if ended else "",
-        hops=sum(status.visits for status in statuses.values()),
+        visits=sum(status.visits for status in statuses.values()),
         hops_per_s=sum(agent.hops_per_s for agent in agents.values()),
         bytes=sum(status.bytes for status in statuses.values()),
         agents=agents,

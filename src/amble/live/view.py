@@ -31,13 +31,13 @@ def tables(overview: Overview) -> Any:
         known = (f"{agent.visits:,}", f"{agent.hops_per_s:,.1f}" if agent.runs else "", size(agent.bytes))
         agents.add_row(Text(name), state, links, *(known if agent.folder else ("", "", "")))
     tokens = Table(box=None, pad_edge=False)
-    for title in ("token", "epoch", "hop", "moved a lap", "where"):
+    for title in ("token", "epoch", "hop", "moved per lap", "where"):
         tokens.add_column(title, justify="left" if title in ("token", "where") else "right", overflow="fold")
     for m, token in overview.tokens.items():
         where = f"at {token.agent}, for {token.to or 'any neighbour'}" if token.here else f"went on from {token.agent}"
         moved = "" if token.moved is None else f"{token.moved:.1e}"
         tokens.add_row(str(m), str(token.epoch), f"{token.hop:,}", moved, Text(where))
-    more = [Padding(Text(sentence), (0, 0, 0, 2)) for sentence in sentences(overview)]
+    more = [Padding(Text(sentence), (0, 0, 0, 2), expand=False) for sentence in sentences(overview)]
     parts: list[Any] = [Text(headline(overview)), "", agents]
     parts += ["", tokens] if overview.tokens else []
     parts += ["", *more] if more else []
@@ -54,7 +54,7 @@ def headline(overview: Overview) -> str:
     }
     up = sum(agent.runs for agent in overview.agents.values())
     rate = f", {overview.hops_per_s:,.0f}/s" if up else ""
-    counts = f"{up} of {len(overview.agents)} up, {overview.hops:,} hops{rate}, {size(overview.bytes)} heard"
+    counts = f"{up} of {len(overview.agents)} up, {overview.visits:,} visits{rate}, {size(overview.bytes)} heard"
     return f"{states[overview.state]}; {counts}"
 
 
