@@ -2,6 +2,7 @@
 
 import datetime
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -192,6 +193,17 @@ def test_why_an_agent_did_not_start_is_in_the_status(cluster):
     shown = " ".join(run("status", cluster.folder).stdout.split())
     assert "agent01 refused" in shown
     assert f"agent01: did not start: {' '.join(said.reason.split())[:60]}" in shown
+
+
+def test_a_reason_is_shown_whole_whatever_brackets_it_has(cluster):
+    folder = cluster.folder / "agent01"
+    edit(folder, "ridge = 0.01", 'ridge = "little"')
+    assert run("agent", folder).returncode == 2
+    reason = status.read(folder).reason
+    assert "[model]" in reason
+    assert json.loads(run("status", "--json", cluster.folder).stdout)["agents"]["agent01"]["words"] == reason
+    assert "[model]" in run("status", cluster.folder).stdout
+    assert "[model]" in lines(run("agent", "--check", folder))["settings"][1]
 
 
 def test_settings_that_cannot_be_read_are_shown_too(cluster):

@@ -40,7 +40,10 @@ def status(
     agents = glance.folders_of(folders)
     if not watch:
         seen = glance.look(agents)
-        console().print(glance.as_line(seen) if as_json else view.tables(seen), soft_wrap=as_json)
+        if as_json:
+            typer.echo(glance.as_line(seen))
+        else:
+            console().print(view.tables(seen))
         return
     with interruptible() as asked:
         seen = view.watch(agents, asked.event.wait, as_json)
@@ -69,13 +72,10 @@ def stop(
     """
     from amble.live import stopping
 
-    screen = console()
-    with screen.status("the run ends ...") as shown:
+    with console().status("the run ends ...") as shown:
         seen, late = stopping.stop(folders, within_s, shown.update)
-    screen.print(
-        f"the run has ended: {seen.words}" if seen.words else "the run goes on", highlight=False, soft_wrap=True
-    )
+    typer.echo(f"the run has ended: {seen.words}" if seen.words else "the run goes on")
     for name in late:
-        screen.print(f"[red]{name}[/] has not ended in time; see its log", highlight=False, soft_wrap=True)
+        typer.echo(f"{name} has not ended in time; see its log")
     if late or not seen.words:
         raise typer.Exit(1)
