@@ -18,7 +18,8 @@ from amble.assemble import LOSSES, TASKS, WEIGHTS
 from amble.cli import app, main
 from amble.cli.app import PANELS
 from amble.data.partition import PARTITIONS
-from amble.experiment import NETWORKS, Experiment
+from amble.experiment import Experiment
+from amble.network import NAMES as NETWORKS
 from doc_blocks import every_command
 
 ROOT = Path(__file__).parent.parent

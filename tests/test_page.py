@@ -14,6 +14,7 @@ import pytest
 
 import amble
 from amble.cli import main
+from amble.reaching import reach
 from amble.report import results
 from amble.report.claims import Cell, Claim, Row, Verdict
 from amble.report.curves import section_curves
@@ -22,7 +23,7 @@ from amble.report.export import COLUMNS, find_runs, write_curves, write_report
 from amble.report.looks import looks
 from amble.report.page import write_page
 from amble.report.paper_figure import section_figure
-from amble.report.sections import Line, Section, band, columns, group, lines, reach, slugs
+from amble.report.sections import Line, Section, band, columns, group, lines, slugs
 
 METHODS = [amble.IBCD(), amble.APIBCD(tokens=3), amble.WPG(alpha=0.2)]
 SEEDS = (0, 1, 2)

@@ -37,7 +37,7 @@ def check_rows(X: Any, y: Any, task: str, whose: str) -> tuple[Any, Any]:
     if task not in TASKS:
         raise unknown("task", task, TASKS)
     try:
-        X = np.asarray(X, np.float64)
+        X = np.asarray(X, np.float64, order="C")  # so that the same rows give the same bits
         y = np.asarray(y, np.float64) if task == "regression" else np.asarray(y)
     except (TypeError, ValueError) as error:
         hint = " (labels in y need task='classification')" if task == "regression" else ""

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amble import methods, penalised
-from amble.errors import AmbleError
-from amble.network import Network
+from amble import network as networks
+from amble import penalised as penalty
+from amble.chance import check_seed
+from amble.errors import AmbleError, need
+from amble.methods import check
 from amble.problem import Problem
 from amble.progress import interruptible
 from amble.run import Run
-from amble.simulation import simulate
+from amble.simulation import check_problem, simulate
+
+TABLE_WIDTH = 80
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,32 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(run.label for run in self.runs)})"
+
+    def __str__(self) -> str:
+        """The table of where each run ended, as plain text."""
+        from rich.console import Console
+
+        console = Console(width=TABLE_WIDTH, no_color=True, color_system=None)
+        with console.capture() as capture:
+            console.print(self.table())
+        return "\n".join(line.rstrip() for line in capture.get().splitlines()).strip("\n")
+
+    def to_pandas(self) -> Any:
+        """Every record of every run as one DataFrame: the histories below each other, with the run's label as `method`.
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> runs = amble.compare([amble.Relay(), amble.WPG()], problem, hops=20)
+        >>> runs.to_pandas().groupby("method", sort=False)["hop"].max().to_dict()
+        {'Relay (full)': 20, 'WPG (alpha=0.5)': 20}
+        """
+        pandas = need("pandas", "all")
+        tables = [run.to_pandas() for run in self.runs]
+        for table, run in zip(tables, self.runs, strict=True):
+            table.insert(0, "method", run.label)
+        return pandas.concat(tables, ignore_index=True)
 
     @property
     def task(self) -> str:
@@ -68,26 +98,75 @@ class Comparison:
 
 
 def compare(
-    chosen: Sequence[Any],
+    methods: Sequence[Any],
     problem: Problem,
-    network: Network | None = None,
+    network: Any = None,
     *,
+    hops: int | None = None,
+    rounds: int | None = None,
+    time_s: float | None = None,
+    comm_units: int | None = None,
+    tolerance: float | None = None,
+    walk: Any = "auto",
+    timing: Any = "paper",
+    seed: int = 0,
+    start: Any = None,
+    tune: bool = False,
+    every: int | None = None,
+    penalised: bool = False,
+    engine: str = "auto",
+    progress: bool = True,
     keep: str | Path | None = None,
-    **options: Any,
 ) -> Comparison:
-    """Simulate each method; takes the options of `simulate`. Ctrl-C keeps the runs made so far.
+    """Simulate each method on one problem and network, with the same seed, walk and timing.
 
-    `keep` is a folder in which each run is saved as soon as it is done.
+    Parameters
+    ----------
+    methods : a list of methods with their settings
+    problem, network, hops, rounds, time_s, comm_units, tolerance, walk, timing, seed, start, tune, every, penalised,
+    engine, progress : as of `simulate`
+    keep : a folder in which each run is saved as soon as it is done
+
+    Returns
+    -------
+    Comparison : a sequence of Run; `print` shows where each ended. Ctrl-C keeps the runs made so far.
+
+    Example
+    -------
+    >>> import amble
+    >>> problem = amble.split(amble.load("diabetes"), agents=20)
+    >>> runs = amble.compare([amble.Relay(), amble.WPG(alpha=0.5)], problem, "ring", hops=100)
+    >>> [f"{run.history['objective'][-1]:.3f}" for run in runs]
+    ['4.853', '4.898']
     """
-    if isinstance(chosen, str) or not isinstance(chosen, Sequence) or not chosen:
-        raise AmbleError(f"{chosen!r} was given as methods; give a list of them, such as [amble.IBCD(), amble.WPG()].")
-    for method in chosen:
-        methods.check(method)
-        if options.get("penalised"):
-            penalised.check(method)
+    listed = "give a list of them, such as [amble.IBCD(), amble.WPG()]"
+    if isinstance(methods, str) or not isinstance(methods, Sequence) or not methods:
+        raise AmbleError(f"{methods!r} was given as methods; {listed}.")
+    check_problem(problem)
+    for method in methods:
+        check(method)
+        if penalised:
+            penalty.check(method)
+    network = networks.make(network, problem.agents, seed=check_seed(seed))
+    options: dict[str, Any] = {
+        "hops": hops,
+        "rounds": rounds,
+        "time_s": time_s,
+        "comm_units": comm_units,
+        "tolerance": tolerance,
+        "walk": walk,
+        "timing": timing,
+        "seed": seed,
+        "start": start,
+        "tune": tune,
+        "every": every,
+        "penalised": penalised,
+        "engine": engine,
+        "progress": progress,
+    }
     runs: list[Run] = []
     with interruptible() as asked:
-        for method in chosen:
+        for method in methods:
             if asked.is_set():
                 break
             runs.append(simulate(method, problem, network, **options))

@@ -29,6 +29,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number, and of a type that has no others."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
 def unknown(kind: str, given: Any, known: Iterable[str]) -> AmbleError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = sorted(known)
@@ -47,3 +52,14 @@ def need(module: str, extra: str) -> Any:
             raise
         install = f"pip install 'amble[{extra}]', or pip install '.[{extra}]' in a clone"
         raise AmbleError(f"this needs amble[{extra}], which is not installed: {install}") from error
+
+
+def shown(value: Any) -> str:
+    """What was given, in a sentence: a plain value as it is, anything else by its type."""
+    return repr(value) if isinstance(value, str | numbers.Number | None) else f"a {type(value).__name__}"
+
+
+def expect(value: Any, kind: type, role: str, advice: str) -> None:
+    """Refuse a value of another type, before any work starts."""
+    if not isinstance(value, kind):
+        raise AmbleError(f"{shown(value)} was given as {role}; {advice}.")

@@ -20,7 +20,6 @@ from amble.network import Network
 from amble.problem import Problem, split
 from amble.simulation import initial_model, limits
 
-NETWORKS = ("random", "ring", "complete", "grid", "geometric")
 LIMITS = ("hops", "time_s", "comm_units", "tolerance")
 # the kinds of settings that have no default, where they are not whole numbers
 OPTIONAL = {
@@ -95,8 +94,8 @@ class Experiment:
 
     def build(self) -> tuple[list[Any], Problem, Network]:
         """The methods, the problem and the network; everything is checked before any work starts."""
-        if self.network not in NETWORKS:
-            raise unknown("network", self.network, NETWORKS)
+        if self.network not in networks.NAMES:
+            raise unknown("network", self.network, networks.NAMES)
         if self.walk not in ("auto", *walks.NAMES):
             raise unknown("walk", self.walk, ("auto", *walks.NAMES))
         timings.make(self.timing).factors(self.agents)
@@ -123,7 +122,7 @@ class Experiment:
             limits(method, problem, self.hops, None, self.time_s, self.comm_units, self.tolerance)
         if self.start is not None:
             initial_model(self.start, problem)
-        return chosen, problem, self.build_network()
+        return chosen, problem, networks.named(self.network, self.agents, self.density, self.seed)
 
     def read_data(self) -> Dataset:
         """The data set of that name, or else in the file of that path."""
@@ -139,16 +138,6 @@ class Experiment:
             error = unknown("data set", self.data, NAMES)
             raise AmbleError(f"{str(error).rstrip('.')}; nor is there a file {self.data}.")
         return read_file(self.data, categorical="one-hot" if self.one_hot else "refuse", **of_files)
-
-    def build_network(self) -> Network:
-        if self.network == "random":
-            return networks.random(self.agents, self.density, self.seed)
-        if self.network == "geometric":
-            return networks.geometric(self.agents, seed=self.seed)
-        if self.network == "grid":
-            rows = max(r for r in range(1, int(self.agents**0.5) + 1) if self.agents % r == 0)
-            return networks.grid(rows, self.agents // rows)
-        return networks.ring(self.agents) if self.network == "ring" else networks.complete(self.agents)
 
     def run(self, progress: bool = True, keep: Path | None = None) -> Comparison:
         """Everything is checked and built, then the methods run, each kept in a folder as soon as it is done."""

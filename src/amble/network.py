@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from amble.chance import check_seed
-from amble.errors import AmbleError, is_number, need
+from amble.errors import AmbleError, is_number, need, shown, unknown
+
+NAMES = ("random", "ring", "complete", "grid", "geometric")
+DENSITY = 0.7  # of a random network, where none is given
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +87,7 @@ def count_reached(network: Network) -> int:
     return int(seen.sum())
 
 
-def random(agents: int, density: float = 0.7, seed: int = 0) -> Network:
+def random(agents: int, density: float = DENSITY, seed: int = 0) -> Network:
     """The paper's: |E| = round(N(N-1)/2 * density) links, connected (a random tree, then links at random)."""
     check_agents(agents)
     if not (is_number(density) and 0 <= density <= 1):
@@ -153,8 +156,83 @@ def geometric(agents: int, radius: float | None = None, seed: int = 0) -> Networ
             radius *= 1.1
 
 
+def make(network: Any, agents: int, *, density: float = DENSITY, seed: int = 0) -> Network:
+    """A Network from what may stand for one: its name, a networkx graph, or nothing for the random one.
+
+    Parameters
+    ----------
+    network : a Network, a networkx.Graph, None, or a name: random, ring, complete, grid (as square as the number of
+        agents allows), geometric
+    agents : how many agents there must be
+    density, seed : of a random network; the seed is that of a geometric one too
+
+    Returns
+    -------
+    Network
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.networks.make("grid", 12)
+    Network(grid(3x4): 12 agents, 17 links)
+    """
+    network = "random" if network is None else network
+    if isinstance(network, str):
+        return named(network, agents, density, seed)
+    if isinstance(network, Network):
+        chosen = network
+    else:
+        if not hasattr(network, "is_directed"):
+            raise AmbleError(
+                f"{shown(network)} was given as the network; give a name ({', '.join(NAMES)}), a networkx.Graph or a "
+                "Network, such as amble.networks.ring(20)."
+            )
+        chosen = from_networkx(network)
+    if chosen.agents != agents:
+        raise AmbleError(f"the network has {chosen.agents} agents and the problem {agents}; make them the same.")
+    return chosen
+
+
+def named(name: str, agents: int, density: float = DENSITY, seed: int = 0) -> Network:
+    """The network of that name."""
+    if name not in NAMES:
+        raise unknown("network", name, NAMES)
+    if name == "random":
+        return random(agents, density, seed)
+    if name == "geometric":
+        return geometric(agents, seed=seed)
+    if name == "grid":
+        rows = max(r for r in range(1, int(agents**0.5) + 1) if agents % r == 0)
+        return grid(rows, agents // rows)
+    return ring(agents) if name == "ring" else complete(agents)
+
+
 def from_networkx(graph: Any) -> Network:
-    """Any undirected networkx graph; its nodes become agents 0, 1, ... in the graph's own order."""
-    number = {node: i for i, node in enumerate(graph.nodes)}
+    """Any undirected networkx graph.
+
+    Parameters
+    ----------
+    graph : nodes 0 to N - 1 are the agents of these numbers; nodes of other names become agents 0, 1, ... in the
+        graph's own order. A link from a node to itself means nothing and is left out.
+
+    Returns
+    -------
+    Network
+
+    Example
+    -------
+    >>> import networkx
+    >>> import amble
+    >>> amble.networks.from_networkx(networkx.petersen_graph())
+    Network(networkx: 10 agents, 15 links)
+    """
+    if not (hasattr(graph, "nodes") and hasattr(graph, "is_directed")):
+        raise AmbleError(f"{shown(graph)} was given as a networkx graph; give a networkx.Graph.")
+    if graph.is_directed():
+        raise AmbleError("the graph is directed, and links go both ways; give graph.to_undirected().")
+    if graph.is_multigraph():
+        raise AmbleError("the graph is a multigraph, and two agents have one link at most; give networkx.Graph(graph).")
+    nodes = range(len(graph)) if all(i in graph for i in range(len(graph))) else graph.nodes
+    number = {node: i for i, node in enumerate(nodes)}
     edges: Iterable[Any] = [(number[a], number[b]) for a, b in graph.edges()]
     return from_edges(len(number), np.array(list(edges), np.int64), "networkx")

@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble.arrays import Tree, norm, tree_map
-from amble.assemble import Heldout, Scaling, assemble, check_rows, pool, prepare
+from amble.assemble import Heldout, Scaling, assemble, check_rows, pool
 from amble.chance import check_seed
 from amble.data.datasets import Dataset
 from amble.data.partition import Parts, partition, settle
-from amble.errors import AmbleError, need
+from amble.errors import AmbleError, expect, is_number, is_whole, need, shown
 from amble.objectives import LeastSquares, Logistic, Softmax
 from amble.objectives.newton import TOLERANCE, minimise
+from amble.predicting import guess, predict
+from amble.rows import check_pairs, heldout_rows, in_order, infer_task, names_of
 
 PROXIMAL_STEPS = 6
 SCORES_AT_ONCE = 2**22
@@ -118,21 +120,7 @@ class Problem:
         """Predictions of a model on rows as they were given: targets in their own units, or labels."""
         if self.scaling is None:
             raise AmbleError("this problem was made from objectives, not from rows; it has nothing to predict with.")
-        X = np.asarray(X, np.float64)
-        columns = len(self.scaling.X_mean)
-        if X.ndim != 2 or X.shape[1] != columns:
-            raise AmbleError(f"rows of shape {X.shape} were given; give (rows, {columns}), as in training.")
-        guess = self._guess(np.asarray(w)[None], prepare(X, self.scaling, self.settings.get("intercept", True)))[0]
-        if self.task == "regression":
-            return guess * self.scaling.y_std + self.scaling.y_mean
-        return self.labels[guess]
-
-    def _guess(self, W: Any, X: Any) -> Any:
-        """Predictions of several models, one a row of W, on rows in the models' units: targets, or label numbers."""
-        if self.task == "regression":
-            return W @ X.T
-        scores = (W.reshape(-1, X.shape[1]) @ X.T).reshape(len(W), -1, len(X))
-        return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return predict(w, X, self.scaling, self.settings.get("intercept", True), self.labels, self.columns)
 
     def metric(self, w: Any) -> float:
         """On the held-out rows: NMSE |Xw - y|^2 / |y - mean(y_train)|^2, or accuracy; nan with no held-out rows."""
@@ -147,11 +135,11 @@ class Problem:
         X, y, mean = self.heldout
         at_once = max(1, SCORES_AT_ONCE * X.shape[1] // (X.shape[0] * self.dimension))
         for some in np.split(finite, range(at_once, len(finite), at_once)):
-            guess = self._guess(W[some], X)
+            predicted = guess(W[some], X, self.task == "regression")
             if self.task == "regression":
-                found[some] = np.sum((guess - y) ** 2, axis=1) / np.sum((y - mean) ** 2)
+                found[some] = np.sum((predicted - y) ** 2, axis=1) / np.sum((y - mean) ** 2)
             else:
-                found[some] = np.mean(guess == y, axis=1)
+                found[some] = np.mean(predicted == y, axis=1)
         return found
 
     def plot_partition(self, path: str | Path) -> Path:
@@ -178,7 +166,7 @@ class Problem:
         X: Any,
         y: Any,
         *,
-        task: str = "regression",
+        task: str | None = None,
         agents: int = 20,
         X_test: Any = None,
         y_test: Any = None,
@@ -193,48 +181,136 @@ class Problem:
         alpha: float | None = None,
         sizes: Any = None,
     ) -> "Problem":
-        """Rows in one place, dealt out to `agents` agents by `how`: even, sorted, by-label, dirichlet (with `alpha`,
-        by default 0.5), by-sizes (with `sizes`: a number of rows an agent or, as numbers with a point, proportions).
-        `loss` is least-squares, logistic or softmax; without it, the task's own (two classes: logistic)."""
-        X, y = check_rows(X, y, task, "the data")
-        if not isinstance(agents, int | np.integer) or agents < 1:
+        """Rows in one place, dealt out to agents.
+
+        Parameters
+        ----------
+        X, y : rows (d, p) and targets (d): arrays, lists or a DataFrame, whose column names are kept
+        task : regression or classification; without it, targets that are text or whole numbers of at most 20 values are
+            labels, as in `read_file`
+        agents : how many
+        X_test, y_test : rows to judge models by, which no agent has
+        how : even, sorted, by-label, dirichlet (with `alpha`, by default 0.5: the smaller, the less alike agents are),
+            by-sizes (with `sizes`: rows per agent or, as numbers with a point, proportions)
+        seed : of the dealing
+        ridge : the penalty ridge/2 |w|^2, not on the intercept
+        intercept : whether the model has one
+        scale : whether columns (and the target of a regression) are brought to mean 0 and standard deviation 1
+        weights : agents (all count alike, as in the paper) or rows (all rows count alike, as if pooled)
+        loss : least-squares, logistic or softmax; without it, the task's own (two classes: logistic)
+        name : of the data, for tables and pages
+
+        Returns
+        -------
+        Problem
+
+        Example
+        -------
+        >>> import amble
+        >>> X = [[0.0], [1.0], [2.0], [3.0]]
+        >>> amble.Problem.from_arrays(X, [0.1, 0.9, 2.1, 2.9], agents=2)
+        Problem(data: regression, 2 agents, 2 unknowns)
+        >>> amble.Problem.from_arrays(X, ["low", "low", "high", "high"], agents=2)
+        Problem(data: classification, 2 agents, 2 unknowns)
+        """
+        columns = names_of(X)
+        y, task = infer_task(y, task)
+        X, y = check_rows(in_order(X, None, "the data"), y, task, "the data")
+        if not is_whole(agents) or agents < 1:
             raise AmbleError(f"agents={agents} was given; at least one agent is needed, and whole ones.")
         parts = partition(how, y, agents, seed, task=task, alpha=alpha, sizes=sizes)
-        test = None if X_test is None else check_rows(X_test, y_test, task, "the test data")
+        test = heldout_rows(X_test, y_test, task, columns)
         options: dict[str, Any] = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights}
         if loss is not None:
             options["loss"] = loss
         settings = {**settle(how, alpha, sizes), "seed": int(seed), **options}
-        return Problem(name, task, **assemble(X, y, parts, test, task=task, **options), settings=settings)
+        fields = assemble(X, y, parts, test, task=task, **options)
+        return Problem(name, task, **fields, settings=settings, columns=columns)
 
     @staticmethod
     def from_agents(
         rows: Sequence[tuple[Any, Any]],
         *,
-        task: str = "regression",
+        task: str | None = None,
         X_test: Any = None,
         y_test: Any = None,
+        ridge: float = 1e-4,
+        intercept: bool = True,
+        scale: bool = True,
+        weights: str = "agents",
+        loss: str | None = None,
         name: str = "data",
-        **options: Any,
     ) -> "Problem":
-        """Rows already apart: one (X, y) per agent. Takes ridge, intercept, scale, weights and loss, as from_arrays."""
-        if not rows:
-            raise AmbleError("no agents were given; give at least one pair (X, y).")
-        checked = [check_rows(X, y, task, f"agent {i}") for i, (X, y) in enumerate(rows)]
+        """Rows that agents already hold.
+
+        Parameters
+        ----------
+        rows : one pair (X, y) per agent
+        task, X_test, y_test, ridge, intercept, scale, weights, loss, name : as of `from_arrays`
+
+        Returns
+        -------
+        Problem
+
+        Example
+        -------
+        >>> import amble
+        >>> north, south = ([[0.0], [1.0]], [0.1, 0.9]), ([[2.0], [3.0], [4.0]], [2.1, 2.9, 4.2])
+        >>> amble.Problem.from_agents([north, south])
+        Problem(data: regression, 2 agents, 2 unknowns)
+        """
+        pairs = check_pairs(rows)
+        columns = names_of(pairs[0][0])
+        if task is None:
+            _, task = infer_task(np.concatenate([np.asarray(y).ravel() for _, y in pairs]), None)
+        checked = []
+        for i, (X, y) in enumerate(pairs):
+            checked.append(check_rows(in_order(X, columns, f"agent {i}'s rows"), y, task, f"agent {i}"))
         widths = {X.shape[1] for X, _ in checked}
         if len(widths) != 1:
             raise AmbleError(f"agents disagree on the number of columns: {sorted(widths)}; give all the same columns.")
         ends = np.cumsum([len(y) for _, y in checked])
         parts = np.split(np.arange(ends[-1]), ends[:-1])
         X, y = (np.concatenate(side) for side in zip(*checked, strict=True))
-        test = None if X_test is None else check_rows(X_test, y_test, task, "the test data")
-        fields = assemble(X, y, parts, test, task=task, **options)
-        return Problem(name, task, **fields, settings={"how": "given", **options})
+        options: dict[str, Any] = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights}
+        if loss is not None:
+            options["loss"] = loss
+        fields = assemble(X, y, parts, heldout_rows(X_test, y_test, task, columns), task=task, **options)
+        return Problem(name, task, **fields, settings={"how": "given", **options}, columns=columns)
 
     @staticmethod
     def from_objectives(objectives: Sequence[Any], dimension: int, name: str = "own") -> "Problem":
-        """Any losses: one object an agent with value(w), grad(w) and, for methods that use it,
-        prox(center, weight, start), the argmin of f(x) + weight/2 |x - center|^2."""
+        """Losses of your own.
+
+        Parameters
+        ----------
+        objectives : one object per agent, with value(w), grad(w) and, for methods that use it, prox(center, weight,
+            start), the argmin of f(x) + weight/2 |x - center|^2. `amble.testing.check_objective` tests one
+        dimension : the number of unknowns
+        name : for tables and pages
+
+        Returns
+        -------
+        Problem
+
+        Example
+        -------
+        >>> import amble
+        >>> class Bowl:
+        ...     def __init__(self, center):
+        ...         self.center = center
+        ...
+        ...     def value(self, w):
+        ...         return ((w - self.center) ** 2).sum() / 2
+        ...
+        ...     def grad(self, w):
+        ...         return w - self.center
+        >>> problem = amble.Problem.from_objectives([Bowl(0.0), Bowl(1.0)], dimension=3)
+        >>> amble.simulate(amble.WPG(alpha=0.5), problem, hops=200).model.round(6)
+        array([0.5, 0.5, 0.5])
+        """
+        if not isinstance(objectives, Sequence):
+            raise AmbleError(f"{shown(objectives)} was given as the objectives; give a list, one per agent.")
         if not objectives:
             raise AmbleError("no objectives were given; at least one agent is needed.")
         if not isinstance(dimension, int | np.integer) or dimension < 1:
@@ -248,20 +324,68 @@ class Problem:
 
 
 def split(
-    data: Dataset, agents: int = 20, how: str = "even", seed: int = 0, test: float = 0.2, **options: Any
+    data: Dataset,
+    agents: int = 20,
+    how: str = "even",
+    seed: int = 0,
+    test: float = 0.2,
+    *,
+    ridge: float = 1e-4,
+    intercept: bool = True,
+    scale: bool = True,
+    weights: str = "agents",
+    loss: str | None = None,
+    alpha: float | None = None,
+    sizes: Any = None,
 ) -> Problem:
-    """A data set dealt out to agents; where it has no published test part, `test` of its rows are held out first.
+    """A data set dealt out to agents.
 
-    Takes the options of Problem.from_arrays: ridge, intercept, scale, weights, loss, alpha, sizes.
+    Parameters
+    ----------
+    data : from amble.load or amble.read_file, or an amble.Dataset of your own
+    test : the share of rows held out first, where the data set has no published test part
+    agents, how, seed, ridge, intercept, scale, weights, loss, alpha, sizes : as of `Problem.from_arrays`
+
+    Returns
+    -------
+    Problem
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.split(amble.load("digits"), agents=10, how="dirichlet", alpha=0.1)
+    Problem(digits: classification, 10 agents, 650 unknowns)
     """
-    if not 0 <= test < 1:
+    advice = "give an amble.Dataset, such as amble.load('diabetes') or amble.read_file('rows.csv')"
+    expect(data, Dataset, "the data", advice)
+    if not (is_number(test) and 0 <= test < 1):
         raise AmbleError(f"test={test} was given; it is the share of rows held out, from 0 to below 1.")
     X, y, X_test, y_test = data.X, data.y, data.X_test, data.y_test
     if X_test is None and test > 0:
+        if len(y) < 2:
+            raise AmbleError(
+                f"{data.name} has {len(y)} row, and a share of the rows is held out; give test=0, or more rows."
+            )
         order = np.random.default_rng([check_seed(seed), 0]).permutation(len(y))
         out = order[: max(1, round(test * len(y)))]
         kept = np.sort(order[len(out) :])
         X, y, X_test, y_test = X[kept], y[kept], X[out], y[out]
-    given = {"agents": agents, "how": how, "seed": seed, "name": data.name, **options}
-    problem = Problem.from_arrays(X, y, task=data.task, X_test=X_test, y_test=y_test, **given)
+    problem = Problem.from_arrays(
+        X,
+        y,
+        task=data.task,
+        agents=agents,
+        X_test=X_test,
+        y_test=y_test,
+        how=how,
+        seed=seed,
+        ridge=ridge,
+        intercept=intercept,
+        scale=scale,
+        weights=weights,
+        loss=loss,
+        name=data.name,
+        alpha=alpha,
+        sizes=sizes,
+    )
     return replace(problem, settings={**problem.settings, "test": test}, columns=data.columns)

@@ -13,9 +13,12 @@ import numpy as np
 
 from amble import methods, timing
 from amble.arrays import as_tuple, from_named, named_leaves
+from amble.assemble import Scaling
 from amble.errors import AmbleError, is_number, need
 from amble.methods import own
 from amble.network import Network
+from amble.predicting import predict
+from amble.reaching import time_to
 from amble.replay import State
 from amble.rounds import Rounds
 from amble.schedule import Schedule
@@ -102,6 +105,57 @@ class Run:
         shown = {key: f"{value:g}" if is_number(value) else str(value) for key, value in given.items()}
         parts = [f"{key}={shown[key]}" for key, value in given.items() if value is not None]
         return ", ".join([*parts, *(value for value in (rule, form) if value)])
+
+    def predict(self, X: Any) -> Any:
+        """Predictions of the run's model.
+
+        Parameters
+        ----------
+        X : rows (d, p) in the units of training, not scaled; a DataFrame's columns are taken by name
+
+        Returns
+        -------
+        array of d targets in their own units, or labels
+
+        Example
+        -------
+        >>> import amble
+        >>> data = amble.load("diabetes")
+        >>> run = amble.simulate(amble.Relay(), amble.split(data), hops=20)
+        >>> run.predict(data.X[:3]).round()
+        array([208.,  69., 179.])
+        """
+        about = self.problem
+        if about.get("scaling") is None:
+            raise AmbleError("this run was made on objectives, not on rows; it has nothing to predict with.")
+        scaling = Scaling(*(np.asarray(about["scaling"][key]) for key in Scaling._fields))  # type: ignore[arg-type]
+        return predict(self.model, X, scaling, about["intercept"], about.get("labels"), about.get("columns"))
+
+    def time_to(
+        self, *, metric: float | None = None, within: float | None = None, cost: str = "time_s", local: bool = False
+    ) -> float:
+        """What the run had cost when it came as close as asked, and stayed there to its end.
+
+        Parameters
+        ----------
+        metric : the test NMSE (at most) or accuracy (at least) to reach
+        within : instead of it, the share by which the metric may be worse than the centralised optimum's: 0.01 is 1 %.
+            Without test rows, the relative distance to the optimum
+        cost : time_s (virtual seconds), comm_units, bytes or hop
+        local : of the mean of the agents' own models, not of the tokens'
+
+        Returns
+        -------
+        float : the cost at the first record from which on it holds; nan where it does not hold at the end
+
+        Example
+        -------
+        >>> import amble
+        >>> run = amble.simulate(amble.Relay(), amble.split(amble.load("diabetes")), hops=200)
+        >>> run.time_to(within=0.01, cost="hop")
+        12.0
+        """
+        return time_to(self, metric, within, cost, local)
 
     def to_pandas(self) -> Any:
         """The history as a pandas DataFrame."""

@@ -15,9 +15,9 @@ from amble import schedule as scheduling
 from amble import timing as timings
 from amble import walk as walks
 from amble.chance import check_seed
-from amble.errors import AmbleError, is_number
+from amble.data.datasets import Dataset
+from amble.errors import AmbleError, expect, is_number, is_whole
 from amble.methods.own import Absent
-from amble.network import Network
 from amble.problem import Problem
 from amble.progress import Meter, interruptible
 from amble.rounds import Rounds
@@ -32,7 +32,7 @@ PIECE_S = 0.2  # what is computed between two looks at the progress bar and at C
 def simulate(
     method: Any,
     problem: Problem,
-    network: Network | None = None,
+    network: Any = None,
     *,
     hops: int | None = None,
     rounds: int | None = None,
@@ -51,31 +51,48 @@ def simulate(
 ) -> Run:
     """Run a method on a problem over a network, in virtual time.
 
-    It stops at the first of: hops (visits), rounds (of a round method; a round is N visits), time_s (virtual seconds),
-    comm_units (link crossings), tolerance (the model moved less than that, relative to its length, over a lap of N
-    visits). With none given it stops after 10,000 hops.
+    Parameters
+    ----------
+    method : a method with its settings, such as amble.Relay(tokens=5), or one of your own
+    problem : from amble.split or one of the constructors of amble.Problem
+    network : a Network, a networkx.Graph, or a name: random (the default), ring, complete, grid, geometric
+    hops, rounds, time_s, comm_units : where to stop, at the first of those given: visits, rounds of a round method (N
+        visits each), virtual seconds, link crossings. With none of them and no tolerance, after 10,000 hops
+    tolerance : stop as well when the model moves less than this over a lap of N visits, relative to its length
+    walk : cycle, cycles, stretches, metropolis, uniform, least-visited, or a matrix of chances; auto is the cycle, and
+        stretches for tokens that share an account
+    timing : paper, link, walkman, unit, a dict of settings or an amble.Timing
+    seed : of the walk, the link times and the network, where it is a name
+    start : the initial model of every agent and token, by default zeros. It has as many numbers as there are unknowns,
+        in the units of `run.model`: of the scaled columns where the problem scales them, the intercept last, with
+        several classes one class after another. So the model of another run on the same data can be given
+    tune : choose the method's step or penalty first, by pilot runs (amble.tuning)
+    every : record the model every so many hops, or rounds of a round method; without it, each 2 % further than the last
+        record. It is recorded at the end as well
+    penalised : add that column to the history: F of the paper's eq. 3 and 10, for methods that minimise it
+    engine : compiled (JAX), plain (NumPy, and any objective), or auto: compiled unless the objectives are your own
+    progress : show a bar where it takes long
 
-    The model is recorded every `every` hops, or every `every` rounds of a round method (without it, each 2 % further
-    than the last record), and at the end. The walk is by default the cycle, and `stretches` for tokens that share an
-    account. `tune` chooses the method's step or penalty first, by pilot runs (amble.tuning). `penalised` adds the
-    column of that name to the history: F of the paper's eq. 3 and 10, for methods that minimise it (amble.penalised).
-    Ctrl-C ends the run early and returns what there is.
+    Returns
+    -------
+    Run : the model, the history of its costs and quality, and all that it takes to resume it. Ctrl-C ends the run early
+        and returns what there is.
 
-    `start` is the initial model of every agent and token, by default zeros. It has as many numbers as there are
-    unknowns, in the units of `run.model`: of the scaled columns where the problem scales them, the intercept last, with
-    several classes one class after another. So the model of another run on the same data can be given.
+    Example
+    -------
+    >>> import amble
+    >>> problem = amble.split(amble.load("diabetes"), agents=20)
+    >>> run = amble.simulate(amble.Relay(), problem, "ring", hops=20)
+    >>> f"{run.history['metric'][-1]:.3f}"
+    '0.476'
     """
+    check_problem(problem)
     method = methods.check(method, problem)
     if penalised:
         penalty.check(method)
     seed = check_seed(seed)
-    if network is None:
-        network = networks.random(problem.agents, 0.7, seed)
-    if network.agents != problem.agents:
-        raise AmbleError(
-            f"the network has {network.agents} agents and the problem {problem.agents}; make them the same."
-        )
-    if every is not None and not (whole(every) and every >= 1):
+    network = networks.make(network, problem.agents, seed=seed)
+    if every is not None and not (is_whole(every) and every >= 1):
         raise AmbleError(f"every={every!r} was given; records are a whole number of hops apart, at least one.")
     start = None if start is None else initial_model(start, problem)
     if isinstance(walk, str) and walk == "auto":
@@ -122,7 +139,29 @@ def resume(
     engine: str = "auto",
     progress: bool = True,
 ) -> Run:
-    """Go on with a run up to new limits, counted from its very start; the result is that of one unbroken run."""
+    """Go on with a run up to new limits; the result is that of one unbroken run.
+
+    Parameters
+    ----------
+    run : from `simulate` or `load_run`
+    problem : the problem that it was made on
+    hops, rounds, time_s, comm_units, tolerance : as of `simulate`, counted from the run's very start
+    engine, progress : as of `simulate`
+
+    Returns
+    -------
+    Run
+
+    Example
+    -------
+    >>> import amble
+    >>> problem = amble.split(amble.load("diabetes"), agents=20)
+    >>> run = amble.simulate(amble.Relay(), problem, hops=20)
+    >>> amble.resume(run, problem, hops=40).schedule.hops
+    40
+    """
+    expect(run, Run, "the run", "give an amble.Run, such as amble.load_run(path)")
+    check_problem(problem)
     if isinstance(run.method, Absent):
         raise run.method.refuse("resume")
     if run.problem["digest"] != problem.digest:
@@ -132,6 +171,13 @@ def resume(
         )
     stop = limits(run.method, problem, hops, rounds, time_s, comm_units, tolerance)
     return _stages(run, problem, stop, tolerance, engine, progress)
+
+
+def check_problem(problem: Any) -> None:
+    advice = "give an amble.Problem, such as amble.split(amble.load('diabetes'), agents=20)"
+    if isinstance(problem, Dataset):
+        advice = "deal it out to agents first: amble.split(data, agents=20)"
+    expect(problem, Problem, "the problem", advice)
 
 
 def describe(problem: Problem) -> dict[str, Any]:
@@ -165,10 +211,6 @@ def initial_model(start: Any, problem: Problem) -> Any:
     return model
 
 
-def whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def limits(
     method: Any,
     problem: Problem,
@@ -182,7 +224,7 @@ def limits(
     given = {"hops": hops, "rounds": rounds, "time_s": time_s, "comm_units": comm_units, "tolerance": tolerance}
     for name, value in given.items():
         count = name in ("hops", "rounds", "comm_units")
-        if value is not None and not (is_number(value) and 0 < value < np.inf and (whole(value) or not count)):
+        if value is not None and not (is_number(value) and 0 < value < np.inf and (is_whole(value) or not count)):
             raise AmbleError(f"{name}={value!r} was given; it must be above zero{', a whole number' if count else ''}.")
     N = problem.agents
     if rounds is not None and not methods.is_round(method):

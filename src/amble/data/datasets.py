@@ -25,16 +25,34 @@ class Dataset:
     columns: tuple[str, ...] | None = None  # the names of X's columns; colour=red is a category, one-hot encoded
     target: str | None = None  # the name of y
 
+    def __repr__(self) -> str:
+        kind = self.task
+        if self.task == "classification":
+            kind += f" of {len(np.unique(self.y))} classes"
+        test = "" if self.X_test is None else f", {len(self.X_test):,} test rows"
+        rows, columns = np.shape(self.X)
+        return f"Dataset({self.name}: {kind}, {rows:,} rows{test}, {columns:,} columns)"
+
 
 def load(name: str) -> Dataset:
-    """A data set by name: diabetes (regression), breast_cancer (two classes) and digits (ten classes) are embedded.
+    """A data set by name.
 
-    The files of cpusmall, cadata (regression), ijcnn1 (two classes) and usps (ten) are looked for in the folder that
-    the environment variable AMBLE_DATA names, then in the user's cache (~/.cache/amble), and else downloaded to the
-    cache from the LIBSVM page; their values are checked against a checksum each time.
+    Parameters
+    ----------
+    name : diabetes (regression), breast_cancer (two classes) and digits (ten) are embedded. The files of cpusmall and
+        cadata (regression), ijcnn1 (two classes) and usps (ten) are looked for in the folder that the environment
+        variable AMBLE_DATA names, then in the user's cache (~/.cache/amble), and else downloaded to the cache from the
+        LIBSVM page; their values are checked against a checksum each time.
 
-    >>> load("diabetes").X.shape
-    (442, 10)
+    Returns
+    -------
+    Dataset
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.load("diabetes")
+    Dataset(diabetes: regression, 442 rows, 10 columns)
     """
     if name not in SETS:
         raise unknown("data set", name, SETS)

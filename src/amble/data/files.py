@@ -31,18 +31,31 @@ def read_file(
     categorical: str = "refuse",
     columns: Sequence[str] | None = None,
 ) -> Dataset:
-    """A data set from a file: .csv, .tsv, .npz (arrays X, y and, if there are, X_test, y_test), .parquet, and LIBSVM
-    text under any other name; text may be packed (.bz2, .xz, .gz).
+    """A data set from a file.
 
-    task          regression or classification; without it, targets that are text or whole numbers of at most 20 values
-                  are labels
-    target        a table's target column, by name or number (from 0; -1 is the last); without it, the last
-    header        whether a .csv or .tsv begins with a row of names; without it, it does if no cell there is a number
-    categorical   "one-hot" makes one column of 0 and 1 of each text in a column of text, named colour=red and so on;
-                  "refuse" says where the text is
-    columns       another data set's columns: this file is encoded in the same way, in the same order
+    Parameters
+    ----------
+    path : .csv, .tsv, .npz (arrays X, y and, if there are, X_test, y_test), .parquet, and LIBSVM text under any other
+        name; text may be packed (.bz2, .xz, .gz)
+    task : regression or classification; without it, targets that are text or whole numbers of at most 20 values are
+        labels
+    target : a table's target column, by name or number (from 0; -1 is the last); without it, the last
+    header : whether a .csv or .tsv begins with a row of names; without it, it does if no cell there is a number
+    categorical : "one-hot" makes one column of 0 and 1 of each text in a column of text, named colour=red and so on;
+        "refuse" says where the text is
+    columns : another data set's columns: this file is encoded in the same way, in the same order
 
-    A column without a name is known by its number, in LIBSVM text by its index.
+    Returns
+    -------
+    Dataset : a column without a name is known by its number, in LIBSVM text by its index
+
+    Example
+    -------
+    >>> import amble
+    >>> (folder / "flats.csv").write_text("rooms,area,price\\n2,48.5,310.5\\n3,71.0,402.2\\n1,30.2,205.9\\n")
+    56
+    >>> amble.read_file(folder / "flats.csv")
+    Dataset(flats: regression, 3 rows, 2 columns)
     """
     path = Path(path)
     kind, name = inner_suffix(path), path.name.partition(".")[0] or path.name

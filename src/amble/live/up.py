@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from amble import network as networks
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, unknown
-from amble.experiment import NETWORKS, Experiment
+from amble.experiment import Experiment
 from amble.live import cluster, glance, visits
 from amble.live.cluster import Cluster
 from amble.live.records import collect, export, record, replay, trained
@@ -61,11 +62,11 @@ def prepare(settings: Experiment, stop: dict[str, Any], folder: Path, again: boo
     """Everything is checked; nothing is written. Each visit takes `pause_s` longer than it would."""
     if settings.agents < 2:
         raise AmbleError(f"agents = {settings.agents} was given; a live run needs at least two.")
-    if settings.network not in NETWORKS:
-        raise unknown("network", settings.network, NETWORKS)
+    if settings.network not in networks.NAMES:
+        raise unknown("network", settings.network, networks.NAMES)
     method = make_method(settings.methods[0])
     check_folder(folder, again)
-    network = settings.build_network()
+    network = networks.named(settings.network, settings.agents, settings.density, settings.seed)
     data = hold_out(settings.read_data(), settings.test, settings.seed)
     keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale")
     problem = split(data, **{key: getattr(settings, key) for key in keys})

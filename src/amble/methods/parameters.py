@@ -6,7 +6,7 @@ from typing import Any, dataclass_transform
 
 import numpy as np
 
-from amble.errors import AmbleError, is_number, unknown
+from amble.errors import AmbleError, is_number, is_whole, unknown
 
 COUNTS = ("tokens", "local_steps")  # settings of which there must be at least one
 PLAIN = (int, float, str, bool, type(None), np.number, np.bool_)
@@ -66,10 +66,6 @@ def check_settings(method: Any) -> None:
             raise AmbleError(f"{given}; it must be {_EXPECTED[kind]}.")
         if not is_plain(value):
             raise AmbleError(f"{given}; a setting is a number, text, True, False, None or a tuple of these.")
-
-
-def is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_plain(value: Any) -> bool:

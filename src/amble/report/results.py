@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from amble.reaching import reach
 from amble.report.claims import Cell, Claim, Verdict
 from amble.report.markup import Markup, join, tag
-from amble.report.sections import BYTES, TIME, UNITS, Line, Section, best_metric, is_accuracy, lines, reach, slugs
+from amble.report.sections import BYTES, TIME, UNITS, Line, Section, best_metric, is_accuracy, lines, slugs
 from amble.report.table import BYTES as BYTE_UNITS
 from amble.report.table import LARGE, in_units, known
 from amble.report.table import SECONDS as SECOND_UNITS

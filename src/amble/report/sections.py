@@ -182,22 +182,3 @@ def band(line: Line, cost: str, column: str) -> tuple[Any, Any, Any, Any]:
     )
     with np.errstate(all="ignore"):  # a diverged run is infinite or nan, and so is its band
         return x, values.min(axis=0), np.median(values, axis=0), values.max(axis=0)
-
-
-def reach(run: Run, column: str, cost: str, within: float, best: float | None) -> float:
-    """The cost from which on the run stays `within` of the optimum's metric to its end; nan if it never does.
-
-    Better than the optimum counts as within. Without a metric (best is None) the distance has to be at most `within`.
-    """
-    if best is None or np.isnan(best):
-        column = column.replace("metric", "distance")
-    values = run.history[column]
-    if column.startswith("distance") or best is None:
-        good = values <= within
-    elif run.problem["task"] == "classification":
-        good = values >= best * (1 - within)
-    else:
-        good = values <= best * (1 + within)
-    missed = np.flatnonzero(~good)
-    first = int(missed[-1]) + 1 if len(missed) else 0
-    return float("nan") if first == len(values) else float(run.history[cost][first])

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from amble.arrays import BEYOND
-from amble.assemble import prepare
 from amble.errors import AmbleError
 from amble.live.settings import model as models
 from amble.live.settings.model import Model
+from amble.predicting import predict
 from amble.run import write_whole
 
 FORMAT = 1
@@ -35,13 +35,7 @@ class Trained:
             raise AmbleError(
                 f"{whose} has {X.shape[1]} columns, and the model was trained on {self.model.width}; give it the same."
             )
-        scaling = self.model.scaling
-        rows = prepare(X, scaling, self.model.intercept)
-        if self.model.task == "regression":
-            return rows @ self.w * scaling.y_std + scaling.y_mean
-        scores = self.w.reshape(-1, rows.shape[1]) @ rows.T
-        chosen = (scores[0] > 0).astype(np.intp) if len(scores) == 1 else scores.argmax(axis=0)
-        return np.array(self.model.labels)[chosen]
+        return predict(self.w, X, self.model.scaling, self.model.intercept, self.model.labels or None)
 
     def metric(self, guess: Any, y: Any) -> tuple[str, float]:
         """Its name and value: accuracy, or the NMSE |guess - y|^2 / |y - mean(y)|^2."""

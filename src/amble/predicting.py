@@ -1,0 +1,34 @@
+"""Predictions of a linear model: one way for problems, runs and saved models."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from amble.assemble import Scaling, prepare
+from amble.errors import AmbleError
+from amble.rows import check_width, in_order
+
+
+def predict(
+    w: Any, X: Any, scaling: Scaling, intercept: bool, labels: Any, columns: Sequence[str] | None = None
+) -> Any:
+    """On rows in the units of training: targets in their own units, or labels (None: a regression)."""
+    rows = prepare(check_width(in_order(X, columns, "the rows"), len(scaling.X_mean), "the rows"), scaling, intercept)
+    W = np.asarray(w)
+    if W.dtype.kind not in "biuf" or W.ndim != 1 or len(W) % rows.shape[1]:
+        shape = f" of shape {W.shape}" if W.dtype.kind in "biuf" else ""
+        raise AmbleError(
+            f"a {type(w).__name__}{shape} was given as the model; give its numbers, such as run.model, or use "
+            "run.predict(X)."
+        )
+    found = guess(W[None], rows, labels is None)[0]
+    return found * scaling.y_std + scaling.y_mean if labels is None else np.asarray(labels)[found]
+
+
+def guess(W: Any, rows: Any, regression: bool) -> Any:
+    """Predictions of several models, one per row of W, on rows in the models' units: targets, or label numbers."""
+    if regression:
+        return W @ rows.T
+    scores = (W.reshape(-1, rows.shape[1]) @ rows.T).reshape(len(W), -1, len(rows))
+    return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)

@@ -1,0 +1,49 @@
+"""What a run had cost when it came, for good, as close as asked."""
+
+from typing import Any
+
+import numpy as np
+
+from amble.errors import AmbleError, is_number, unknown
+
+COSTS = ("time_s", "comm_units", "bytes", "hop")
+
+
+def reach(run: Any, column: str, cost: str, within: float, best: float | None) -> float:
+    """The cost from which on the run stays `within` of the optimum's metric to its end; nan if it never does.
+
+    Better than the optimum counts as within. Without a metric (best is None) the distance has to be at most `within`.
+    """
+    if best is None or np.isnan(best):
+        return stays(run, column.replace("metric", "distance"), cost, within)
+    accuracy = run.problem["task"] == "classification"
+    return stays(run, column, cost, best * (1 - within) if accuracy else best * (1 + within))
+
+
+def stays(run: Any, column: str, cost: str, bound: float) -> float:
+    """The cost from which on the column is at `bound` or better, to the run's end; nan if it never is."""
+    values = run.history[column]
+    accuracy = column.startswith("metric") and run.problem["task"] == "classification"
+    missed = np.flatnonzero(~(values >= bound if accuracy else values <= bound))
+    first = int(missed[-1]) + 1 if len(missed) else 0
+    return float("nan") if first == len(values) else float(run.history[cost][first])
+
+
+def time_to(run: Any, metric: float | None, within: float | None, cost: str, local: bool) -> float:
+    """As `Run.time_to`, which says what is what; checked."""
+    if cost not in COSTS:
+        raise unknown("cost", cost, COSTS)
+    options = {"metric": metric, "within": within}
+    given = {name: value for name, value in options.items() if value is not None}
+    if len(given) != 1:
+        raise AmbleError(f"{' and '.join(given) or 'nothing'} was given to reach; give metric=0.5 or within=0.01.")
+    [(name, bound)] = given.items()
+    if not is_number(bound) or (name == "within" and not bound >= 0):
+        raise AmbleError(f"{name}={bound!r} was given; it must be a number{', zero or more' * (name == 'within')}.")
+    column = "metric_local" if local else "metric"
+    best = run.problem.get("optimum_metric")
+    for needed in [column] if metric is not None or best is not None else [column.replace("metric", "distance")]:
+        if needed not in run.history or not np.isfinite(run.history[needed]).any():
+            kind = "test rows" if needed == column else "test rows and no known optimum"
+            raise AmbleError(f"this run has no {kind}, so nothing says when it came to {name}={bound:g}.")
+    return stays(run, column, cost, bound) if metric is not None else reach(run, column, cost, bound, best)
