@@ -6,7 +6,7 @@ import pytest
 import amble
 from amble.live.tracked_visits import TrackedVisits
 from samples import unknowns
-from test_visits import AGENTS, KINDS, LAPS, Simulated, objectives, schedule, settled
+from test_visits import AGENTS, KINDS, LAPS, Simulated, objectives, schedule, settled, some_start
 from test_visits import Live as LiveVisits
 
 TAU = 0.7
@@ -61,10 +61,12 @@ def assert_accounts_are_whole(live, agents):
 
 @every_method
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_losses_a_live_visit_is_the_simulators(method, kind):
+@pytest.mark.parametrize("started", [False, True], ids=["from zero", "from a start"])
+def test_without_losses_a_live_visit_is_the_simulators(method, kind, started):
     """visits.py: "When nothing is ever lost, a visit is the simulator's, number by number." """
     fs = objectives(kind)
-    simulated, live = Simulated(method, fs), Live(method, fs)
+    start = some_start(fs) if started else None
+    simulated, live = Simulated(method, fs, start), Live(method, fs, start)
     assert isinstance(live.visits, TrackedVisits)
     for m, i in schedule(method.tokens, LAPS * AGENTS):
         np.testing.assert_array_equal(live.visit(m, i), simulated.visit(m, i))
@@ -211,3 +213,22 @@ def test_whatever_is_lost_the_accounts_are_those_of_who_is_there(method, seed):
     assert_accounts_are_whole(live, there)
     for m in range(method.tokens):
         np.testing.assert_allclose(live.z(m), fixed_point([fs[i] for i in there], method), rtol=0, atol=1e-9)
+
+
+@every_method
+@pytest.mark.parametrize("how", ["leave", "die"])
+def test_one_that_is_never_met_takes_the_initial_model_with_it(method, how):
+    """The mean counts it from the beginning, with the initial model as what it gave; and no more once it is gone."""
+    fs = objectives("least squares", 4)
+    live = Live(method, fs, some_start(fs))
+    laps(live, 2, range(3))
+    if how == "leave":
+        for m in range(method.tokens):
+            live.leave(m, 3)
+    else:
+        lose_all(live, 3)
+        laps(live, 1, range(3))
+    assert_accounts_are_whole(live, range(3))
+    laps(live, 200, range(3))
+    for m in range(method.tokens):
+        np.testing.assert_allclose(live.z(m), fixed_point(fs[:3], method), rtol=0, atol=1e-6)

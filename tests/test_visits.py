@@ -35,11 +35,19 @@ def schedule(M, hops, agents=AGENTS, seed=0):
     return [(int(rng.integers(M)), int(rng.integers(agents))) for _ in range(hops)]
 
 
+def initial(fs, start=None):
+    return np.zeros(unknowns(fs[0])) if start is None else start
+
+
+def some_start(fs):
+    return np.random.default_rng(7).normal(size=unknowns(fs[0])) * 3
+
+
 class Simulated:
     """The simulator's visits along a schedule."""
 
-    def __init__(self, method, fs):
-        self.rules, self.fs, start = methods.rules(method), fs, np.zeros(unknowns(fs[0]))
+    def __init__(self, method, fs, start=None):
+        self.rules, self.fs, start = methods.rules(method, start), fs, initial(fs, start)
         self.agents = [self.rules.agent(f, start) for f in fs]
         self.slots = {(m, i): self.rules.slot(start) for m in range(method.tokens) for i in range(len(fs))}
         self.tokens = [self.rules.token(start, len(fs), m) for m in range(method.tokens)]
@@ -54,8 +62,8 @@ class Simulated:
 class Live:
     """Live visits, with the epochs that the protocol would keep."""
 
-    def __init__(self, method, fs):
-        self.visits, self.fs = make(method, unknowns(fs[0]), len(fs)), fs
+    def __init__(self, method, fs, start=None):
+        self.visits, self.fs = make(method, unknowns(fs[0]), len(fs), start=start), fs
         self.holders = [self.visits.holder(f) for f in fs]
         self.shares, self.share_epochs = {}, {}
         self.parcels = [self.visits.parcel(m) for m in range(method.tokens)]
@@ -88,11 +96,15 @@ def cases(table):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("started", [False, True], ids=["from zero", "from a start"])
 @pytest.mark.parametrize(("method", "kind"), cases(GIFTS) + cases(RAW))
-def test_without_losses_a_live_visit_is_the_simulators(method, kind):
+def test_without_losses_a_live_visit_is_the_simulators(method, kind, started):
     """visits.py: "When nothing is ever lost, a visit is the simulator's, number by number." """
     fs = objectives(kind)
-    simulated, live = Simulated(method, fs), Live(method, fs)
+    start = some_start(fs) if started else None
+    simulated, live = Simulated(method, fs, start), Live(method, fs, start)
+    for m in range(method.tokens):
+        np.testing.assert_allclose(live.z(m), initial(fs, start), rtol=1e-14)  # N times it, over N
     assert isinstance(live.visits, GiftVisits if hasattr(method, "gift") else RawVisits)
     for m, i in schedule(method.tokens, LAPS * AGENTS):
         np.testing.assert_array_equal(live.visit(m, i), simulated.visit(m, i))
@@ -233,3 +245,28 @@ def test_other_methods_settle_where_the_survivors_do(name, M):
     np.testing.assert_allclose(live.z(0), settled(method, fs[:4]), rtol=0, atol=1e-9)
     laps(400, range(5))  # and it comes back
     np.testing.assert_allclose(live.z(0), settled(method, fs), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("how", ["leave", "die"])
+@pytest.mark.parametrize("M", [1, 3])
+@pytest.mark.parametrize("name", ["I-BCD", "Relay full"])
+def test_of_one_that_is_never_met_no_initial_model_is_left(name, M, how):
+    """Where the weight is N it stands for what each agent of the beginning gave: for one that goes it goes, too."""
+    fs, method = objectives("least squares", 4), GIFTS[name](M)
+    live, others = Live(method, fs, some_start(fs)), Live(method, fs[:3], some_start(fs))
+    for m, i in schedule(M, 30, agents=3):
+        live.visit(m, i)
+        others.visit(m, i)
+    if how == "leave":
+        live.hops[0] += 1
+        live.holders[3], _, live.parcels[0] = live.visits.leave(
+            live.holders[3], live.visits.share(), live.parcels[0], 3, live.hops[0], True
+        )
+    else:
+        for m in range(M):
+            live.lose(m, 0, 3)
+    for each in (live, others):
+        for m, i in 300 * [(m, i) for m in range(M) for i in range(3)]:
+            each.visit(m, i)
+    for m in range(M):
+        np.testing.assert_allclose(live.z(m), others.z(m), rtol=0, atol=1e-9)

@@ -10,7 +10,8 @@ when it is issued again each agent that is met puts its x into a new one, while 
     c_im = z_m', which is z_m while a recount goes on
 
 The N of z_m = total / N is the number of agents in the account: all of the run at first, those who are left after a
-recount, one more when somebody comes back, one less when somebody leaves. N is nowhere else in the update (tau is a
+recount, one more when somebody comes back, one less when somebody leaves. All of the run begin with the initial model
+as what they gave. N is nowhere else in the update (tau is a
 penalty for each agent), so after a recount a visit is, number by number, that of a run which has the survivors only,
 and ends where such a run does.
 """
@@ -42,12 +43,12 @@ class TrackedVisits(Visits):
     exact = True
 
     def share(self) -> Slot:
-        slot: Slot = self.rules.slot(np.zeros(self.dimension))
+        slot: Slot = self.rules.slot(self.initial)
         return slot
 
     def parcel(self, m: int) -> Parcel:
-        start, zero = np.zeros(self.dimension), np.zeros(())
-        token = TrackedToken(self.rules.token(start, self.agents, m), start, zero)
+        zero = np.zeros(())
+        token = TrackedToken(self.rules.token(self.initial, self.agents, m), np.zeros(self.dimension), zero)
         return Parcel(token, zero, *self.counts())
 
     def visit(
@@ -57,8 +58,9 @@ class TrackedVisits(Visits):
         z = self.estimate(parcel)
         s = holder.agent.s + (z - share.copy)
         x = self.method.local(f, holder.agent.x, s)
+        given = self._given(share, parcel, me, fresh)
         awaited, parcel = self._awaited(parcel, me), _met(parcel, me, hop, buried=0.0)
-        parcel = self._entered(parcel, x if fresh else x - share.given, int(fresh), awaited)
+        parcel = self._entered(parcel, x - given, int(fresh), awaited)
         z_new = self.estimate(parcel)
         calm = parcel.calm + 1 if self.still(holder, z) and not parcel.recounting else np.zeros(())
         holder = Holder(Agent(x, s + (z_new - z)), z, holder.visits + 1)
@@ -68,19 +70,29 @@ class TrackedVisits(Visits):
         self, holder: Holder, share: Slot, parcel: Parcel, me: int, hop: int, fresh: bool
     ) -> tuple[Holder, Slot, Parcel]:
         """The last visit: what this agent gave the token goes out again."""
+        given = self._given(share, parcel, me, fresh)
         awaited, parcel = self._awaited(parcel, me), _met(parcel, me, hop, buried=1.0)
-        parcel = self._entered(parcel, 0 * share.given if fresh else -share.given, int(fresh) - 1, awaited)
+        parcel = self._entered(parcel, -given, int(fresh) - 1, awaited)
         return (
             holder._replace(visits=holder.visits + 1),
             share._replace(given=0 * share.given),
             parcel._replace(calm=np.zeros(())),
         )
 
+    def _given(self, share: Slot, parcel: Parcel, me: int, fresh: bool) -> Array:
+        """What the token, or its recount, has of this agent: the initial model, where it is counted and was not met."""
+        if not fresh:
+            return share.given
+        counted = self._unmet(parcel, me) and parcel.token.account.weight > parcel.members and not parcel.recounting
+        return self.initial if counted else np.zeros(self.dimension)
+
+    def _unmet(self, parcel: Parcel, me: int) -> bool:
+        return bool(me < self.agents and parcel.met[me] == 0)
+
     def _awaited(self, parcel: Parcel, me: int) -> float:
         """Agents that the mean counts, though they have not given yet: all at the start, none after a recount; and not
         this one, from now on."""
-        unmet = me < self.agents and parcel.met[me] == 0
-        return max(0.0, float(parcel.token.account.weight - parcel.members) - unmet)
+        return max(0.0, float(parcel.token.account.weight - parcel.members) - self._unmet(parcel, me))
 
     def _entered(self, parcel: Parcel, add: Array, more: int, awaited: float) -> Parcel:
         """What is given goes into the token, or into the recount, which takes its place when it is complete.

@@ -7,9 +7,12 @@ them out alone. So the account begins anew with a *recount*: the model stays wha
 gives its whole gift to the new account; once everybody who is left has done so the new account is read. Nothing jumps,
 and what the dead gave is gone. An agent that comes back gives its whole gift whenever it is met, during the recount or
 after it. One that leaves takes its gift out again, so nobody has to recount.
+
+A token begins with the initial model, `start`. Where the weight is N it stands for what each agent of the beginning has
+given, until that agent gives its own; after a recount nothing of it is left.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,14 +84,18 @@ class Visits:
     agents: int  # at the beginning
     tolerance: float = 0.0
     room: int = 0  # for agents that come later
+    start: Any = field(default=None, compare=False)  # the initial model; None: zeros
 
     @property
     def rules(self) -> Any:
-        return methods.rules(self.method)
+        return methods.rules(self.method, self.start)
+
+    @property
+    def initial(self) -> Array:
+        return np.zeros(self.dimension) if self.start is None else self.start
 
     def holder(self, f: Any) -> Holder:
-        start = np.zeros(self.dimension)
-        return Holder(self.rules.agent(f, start), start, np.zeros(()))
+        return Holder(self.rules.agent(f, self.initial), self.initial, np.zeros(()))
 
     def counts(self) -> tuple[Array, Array, Array, Array]:
         """Of a parcel that nobody has visited: since, calm, buried, met."""
@@ -115,12 +122,11 @@ class GiftVisits(Visits):
 
     @property
     def rules(self) -> boards.BoardRules:
-        return boards.BoardRules(self.method)
+        return boards.BoardRules(self.method, self.start)
 
     def holder(self, f: Any) -> Holder:
-        start = np.zeros(self.dimension)
-        own = self.method.agent(f, start)  # and an account that is older than any token's, and gives way to it
-        return Holder(Giver(own, self._nothing(), self._account(-1.0)), start, np.zeros(()))
+        own = self.method.agent(f, self.initial)  # and an account that is older than any token's, and gives way to it
+        return Holder(Giver(own, self._nothing(), self._account(-1.0)), self.initial, np.zeros(()))
 
     def share(self) -> NoShare:
         return NoShare()
@@ -136,10 +142,9 @@ class GiftVisits(Visits):
         return Parcel(GiftToken(self._account(0.0), np.array(float(m))), np.zeros(()), *self.counts())
 
     def _account(self, generation: float) -> Account:
-        start, nobody = np.zeros(self.dimension), np.zeros(self.agents + self.room)
-        board = self.rules.board(start, self.agents, 0.0)
+        nobody, board = np.zeros(self.agents + self.room), self.rules.board(self.initial, self.agents, 0.0)
         gifts = np.zeros((self.method.tokens, len(nobody)))
-        return Account(np.array([generation, 0.0]), start, nobody, nobody, board, gifts)
+        return Account(np.array([generation, 0.0]), self.initial, nobody, nobody, board, gifts)
 
     def visit(
         self,
@@ -153,7 +158,7 @@ class GiftVisits(Visits):
     ) -> tuple[Holder, NoShare, Parcel]:
         m, parcel = int(parcel.token.m), self._met(holder, parcel, me)
         account = parcel.token.account
-        given = self._given(holder, account)
+        given = self._given(holder, account, me)
         z, own, quiet = account.z, holder.agent.own, parcel.recounting and account.gifts[:, me].any()
         if not parcel.recounting:
             z = self._read(account)
@@ -178,7 +183,7 @@ class GiftVisits(Visits):
         del fresh
         m, parcel = int(parcel.token.m), self._met(holder, parcel, me)
         account = parcel.token.account
-        v, w = self._given(holder, account)
+        v, w = self._given(holder, account, me)
         account = accounts.leave(accounts.give(account, m, me, -v, -w), m, me)
         parcel = self._left_with(parcel, account, me, hop)
         giver = Giver(holder.agent.own, self._nothing(), parcel.token.account)
@@ -245,10 +250,14 @@ class GiftVisits(Visits):
         late = since >= LAPS_MAX * (account.awaited.sum() + 1)
         return np.full((), -1.0) if since < 0 or late or not account.missing.any() else since
 
-    def _given(self, holder: Holder, account: Account) -> Slot:
-        """What this agent has inside: nothing, in a generation that it has not met before."""
-        same = holder.agent.account.order == account.order
-        return holder.agent.given if same else self._nothing()
+    def _given(self, holder: Holder, account: Account, me: int) -> Slot:
+        """What this agent has inside: nothing, in a generation that it has not met before, but for the initial model
+        that the first one begins with."""
+        if holder.agent.account.order == account.order:
+            given: Slot = holder.agent.given
+            return given
+        first = account.generation[0] == 0 and me < self.agents
+        return nothing(self.method, self.initial) if first else self._nothing()
 
     def _nothing(self) -> Slot:
         return nothing(self.method, np.zeros(self.dimension))
@@ -286,10 +295,10 @@ class RawVisits(Visits):
     exact = False
 
     def share(self) -> Any:
-        return self.rules.slot(np.zeros(self.dimension))
+        return self.rules.slot(self.initial)
 
     def parcel(self, m: int) -> Parcel:
-        token = self.rules.token(np.zeros(self.dimension), self.agents, m)
+        token = self.rules.token(self.initial, self.agents, m)
         return Parcel(token, np.zeros(()) + self.agents, *self.counts())
 
     def visit(
@@ -320,6 +329,6 @@ def kind(method: Any) -> Any:
     return TrackedVisits if getattr(method, "token_rule", "") == "tracked" else RawVisits
 
 
-def make(method: Any, dimension: int, agents: int, tolerance: float = 0.0, room: int = 0) -> Any:
-    """The visits of a method, for live agents."""
-    return kind(method)(method, dimension, agents, tolerance, room)
+def make(method: Any, dimension: int, agents: int, tolerance: float = 0.0, room: int = 0, start: Any = None) -> Any:
+    """The visits of a method, for live agents; `start` is the initial model, by default zeros."""
+    return kind(method)(method, dimension, agents, tolerance, room, start)

@@ -130,7 +130,8 @@ class Checker:
         held = account.board.total.sum(axis=0), account.board.weight.sum(axis=0)
         if self.world.visits.method.weigh == "agents":  # their number is the weight
             founders = np.arange(len(inside)) < len(self.world.settings.agents)
-            weight = (inside | founders & ~account.left & (account.generation[0] == 0)).sum()
+            awaited = founders & ~inside & ~account.left & (account.generation[0] == 0)
+            total, weight = total + awaited.sum() * self.world.start, (inside | awaited).sum()
         if not (_near(total, held[0]) and _near(weight, held[1])):
             raise Broken(f"token {visit.token} holds {held[0]}, weight {held[1]}, after hop {visit.hop} of "
                          f"{visit.epoch}, and the agents gave {total}, weight {weight}")  # fmt: skip
@@ -144,7 +145,7 @@ class Checker:
         if not parcel.recounting:  # their number is the weight
             awaited = set() if visit.epoch.number else set(self.world.settings.agents)
             awaited -= self.given[m, visit.epoch].keys() | self.out.get((m, visit.epoch), set())
-            weight += len(awaited)
+            weight, total = weight + len(awaited), total + len(awaited) * self.world.start
         token = parcel.token
         held = (token.total[0], token.counted) if parcel.recounting else (token.account.total[0], token.account.weight)
         if not (_near(total, held[0]) and _near(weight, held[1])):

@@ -24,7 +24,7 @@ class Mean:
     label: ClassVar[str] = "Mean"
 
     def agent(self, f: Any, start: Any) -> Tally:  # noqa: ARG002
-        return Tally(start)
+        return Tally(0 * start)
 
     def gift(self, f: float, agent: Tally, z: Any) -> tuple[Tally, Any, Any]:  # noqa: ARG002
         again, weight = agent.x + 1.0, 1.0 if self.weigh == "scalar" else 0.0

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from amble.live import visits
 from amble.live.effects import Ask, Persist, Reply, Report, Settings, Wake
 from amble.live.faults.checkers import Checker
@@ -30,6 +32,7 @@ TOLERANCE = 1e-12
 ROOM = 2
 LEAVE_S = 5.0
 STALL_S = 2.0
+START = -3.0  # the initial model, in half of the worlds; below all numbers that are trained on
 # what is trained, by the seed: numbers whose mean is exact, with both kinds of accounts, and real losses
 TRAINED = ("tracked", "gifts", "full", "gifts", "tracked", "gifts", "scalar", "gifts")
 
@@ -94,6 +97,7 @@ class World:
             names, tokens, seed, patience_s=1.0, stall_s=STALL_S, silence_s=12.0, tell_s=0.05, room=ROOM, **stop
         )
         self.trained = trained or TRAINED[seed % len(TRAINED)]
+        self.start = (0.0, START)[seed // len(TRAINED) % 2]
         self.loss = chance.choice(("logistic", "softmax")) if self.trained in ("full", "scalar") else ""
         self.visits = self._make_visits(make_visits, tokens, count)
         self.nodes = {name: Node(name, self.some_objective()) for name in names}
@@ -114,7 +118,7 @@ class World:
         if self.loss:
             method = Relay(tokens, self.trained)
         dimension = {"": 1, "logistic": FEATURES, "softmax": FEATURES * CLASSES}[self.loss]
-        return kind(method, dimension, count, self.settings.tolerance, ROOM)
+        return kind(method, dimension, count, self.settings.tolerance, ROOM, np.full(dimension, self.start))
 
     def some_objective(self) -> Any:
         if self.loss:
