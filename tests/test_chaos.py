@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 import typer
 
@@ -122,8 +123,17 @@ class NotFrozen(GiftVisits):
 class GivesTwice(GiftVisits):
     """An agent's gift is put in whole, though it is in already."""
 
-    def _given(self, holder, account):
-        return self._nothing() if account.generation[0] else super()._given(holder, account)
+    def _given(self, holder, account, me):
+        return self._nothing() if account.generation[0] else super()._given(holder, account, me)
+
+
+@dataclass(frozen=True)
+class KeepsTheStart(GiftVisits):
+    """The initial model stays in the account beside an agent's first gift."""
+
+    def _given(self, holder, account, me):
+        given = super()._given(holder, account, me)
+        return self._nothing() if given.v is self.initial else given
 
 
 @dataclass(frozen=True)
@@ -182,7 +192,16 @@ class TrackedNeverFresh(TrackedVisits):
     """What was given in an older epoch is taken to be in this one."""
 
     def visit(self, f, holder, share, parcel, me, hop, fresh):
-        return super().visit(f, holder, share, parcel, me, hop, fresh and not share.given.any())
+        never = np.array_equal(share.given, self.initial)
+        return super().visit(f, holder, share, parcel, me, hop, fresh and never)
+
+
+@dataclass(frozen=True)
+class TrackedKeepsTheStart(TrackedVisits):
+    """The initial model stays in the token beside an agent's first gift."""
+
+    def _given(self, share, parcel, me, fresh):
+        return np.zeros(self.dimension) if fresh else super()._given(share, parcel, me, fresh)
 
 
 @dataclass(frozen=True)
@@ -254,6 +273,8 @@ BUGS = {
     "tracked, given twice": {"make_visits": TrackedGivesTwice},
     "tracked, never fresh": {"make_visits": TrackedNeverFresh},
     "tracked, no recount": {"make_visits": TrackedForgetsToBury},
+    "keeps the start": {"make_visits": KeepsTheStart},
+    "tracked, keeps the start": {"make_visits": TrackedKeepsTheStart},
     "no retry": {"make_core": NoRetry},
     "the end is not passed on": {"make_core": TellsNobody},
     "leaves its gifts": {"make_visits": LeavesItsGifts},

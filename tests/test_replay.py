@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from amble.live.faults.tally import Mean
 from amble.live.records import record
 from amble.live.records.replay import Replay
+from amble.live.visits import make
 from linked_cores import NAMES, PATIENCE_S, Link
 
 
@@ -39,6 +41,18 @@ def test_a_reissue_is_replayed_whatever_its_words_are(bereaved):
     assert replayed(bereaved, gathered._replace(events=events)).whole
     forgot = {name: tuple(event._replace(buried=()) for event in events) for name, events in gathered.events.items()}
     assert not replayed(bereaved, gathered._replace(events=forgot)).whole
+
+
+@pytest.mark.parametrize("weigh", ["scalar", "agents"])
+def test_an_initial_model_is_replayed(weigh):
+    """Every token begins with it, a reissued one too; and a replay that knows another one finds that they differ."""
+    link = Link(method=Mean(1, weigh=weigh), start=np.array([-7.0]), stall_s=1e6)
+    link.walk(1)
+    assert link.holders["a", 1].z.tolist() == [-7.0]
+    gathered = link.record()
+    assert replayed(link, gathered).whole
+    link.visits = make(link.visits.method, 1, 3)
+    assert not replayed(link, gathered).whole
 
 
 def test_a_record_of_format_2_is_replayed(bereaved, tmp_path):

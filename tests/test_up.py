@@ -282,6 +282,33 @@ def test_a_report_can_be_made_of_it(done):
         resume(run, split(load("diabetes"), agents=4, ridge=0.01), hops=10**6)
 
 
+@pytest.mark.parametrize("method", ["Relay:tokens=2", "WPG:alpha=0.1,tokens=2", "API-BCD:tokens=2,token_rule=tracked"])
+def test_a_run_begins_where_another_one_ended(done, tmp_path, method):
+    """Every token begins with the initial model, every digest is equal when replayed, and the time limit is named."""
+    folder, _ = done
+    model, out = folder / "model.npz", tmp_path / "run"
+    words = ["--data", "diabetes", "-n", 4, "--ridge", 0.01, "-m", method]
+    told = amble("up", *words, "--start", model, "--tolerance", 0, "--seconds", 1, "-o", out)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "replayed:" in told.stdout
+    run, w = load_run(out / "run"), trained.load(model).w
+    np.testing.assert_array_equal(run.start, w)
+    np.testing.assert_array_equal(run.consensus[0], w)
+    np.testing.assert_allclose(run.consensus[1], w, rtol=1e-12)
+    np.testing.assert_allclose(run.local[0], w, rtol=1e-12)
+    assert run.history["distance"][0] < 1e-6
+    assert run.stopped == "time_s"
+    assert amble("replay", out).returncode == 0
+
+
+def test_an_initial_model_of_other_data_is_refused(done, tmp_path):
+    folder, _ = done
+    told = amble("up", "--data", "digits", "--start", folder / "model.npz", "-o", tmp_path / "run")
+    assert told.returncode == 2
+    assert "was trained with another task than [model] has" in told.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_models_of_the_run_are_those_in_the_agents_journals(done):
     folder, _ = done
     run, problem = load_run(folder / "run"), split(load("diabetes"), agents=4, ridge=0.01)

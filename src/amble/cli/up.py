@@ -50,6 +50,9 @@ def up(
     hops: Annotated[int | None, typer.Option(help="Stop after about this many visits.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Stop after so long.")] = None,
     pause: Annotated[float, typer.Option(help="Seconds added to each visit: a slower device, or to watch.")] = 0.0,
+    start: Annotated[
+        Path | None, typer.Option(help="The initial model: the model.npz of an earlier run, or a .npy file.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Network, split and walk follow from it.")] = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="A new folder for all of it.")] = Path("amble-up"),
     again: Annotated[bool, typer.Option("--again", help="Replace the run that is in that folder.")] = False,
@@ -75,7 +78,7 @@ def up(
     screen = console()
     with interruptible(patient=True) as asked:
         wanted = {key: value for key, value in stop.items() if value}
-        plan = live.prepare(settings, wanted, out.resolve(), again, pause)
+        plan = live.prepare(settings, wanted, out.resolve(), again, pause, start)
         for words in plan.config.notes():
             screen.print(f"[yellow]note:[/] {words}", soft_wrap=True)
         if asked.is_set():

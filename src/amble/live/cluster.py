@@ -45,7 +45,13 @@ def free_ports(count: int) -> list[int]:
 
 
 def configure(
-    problem: Problem, method: Any, network: Any, stop: dict[str, Any], seed: int, timing: dict[str, Any]
+    problem: Problem,
+    method: Any,
+    network: Any,
+    stop: dict[str, Any],
+    seed: int,
+    timing: dict[str, Any],
+    start: str | None = None,
 ) -> Config:
     """A run of this problem on this machine: the split's scaling is agreed, as all its rows are here."""
     if problem.scaling is None:
@@ -64,6 +70,8 @@ def configure(
         model |= {"y_mean": float(scaling.y_mean), "y_std": float(scaling.y_std)}
     else:
         model["labels"] = problem.labels.tolist()
+    if start is not None:
+        model["start"] = start
     ports = free_ports(problem.agents)
     agents = [
         {"name": name, "host": "127.0.0.1", "port": port, "data": "rows.npz"}

@@ -58,8 +58,16 @@ class Plan:
         return w if np.isfinite(w).all() else None
 
 
-def prepare(settings: Experiment, stop: dict[str, Any], folder: Path, again: bool, pause_s: float = 0.0) -> Plan:
-    """Everything is checked; nothing is written. Each visit takes `pause_s` longer than it would."""
+def prepare(
+    settings: Experiment,
+    stop: dict[str, Any],
+    folder: Path,
+    again: bool,
+    pause_s: float = 0.0,
+    start: Path | None = None,
+) -> Plan:
+    """Everything is checked; nothing is written. Each visit takes `pause_s` longer than it would; `start` is the file
+    of the initial model."""
     if settings.agents < 2:
         raise AmbleError(f"agents = {settings.agents} was given; a live run needs at least two.")
     if settings.network not in networks.NAMES:
@@ -71,7 +79,8 @@ def prepare(settings: Experiment, stop: dict[str, Any], folder: Path, again: boo
     keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale")
     problem = split(data, **{key: getattr(settings, key) for key in keys})
     timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
-    config = cluster.configure(problem, method, network, stop, settings.seed, timing)
+    first = None if start is None else str(start.absolute())
+    config = cluster.configure(problem, method, network, stop, settings.seed, timing, first)
     return Plan(folder, problem, network, config, cluster.rows_of(problem, data.X, data.y), data.target, again)
 
 
@@ -152,7 +161,7 @@ def again(
     """Every visit made again from the data in the agents' folders; with a plan, its curves are kept for a report."""
     configs, objectives = collect.read_configs(folders), objectives_of(folders)
     gathered, rules = collect.collect(folders), next(iter(configs.values())).visits()
-    curves = None if plan is None else export.Curves(gathered, np.zeros(plan.problem.dimension))
+    curves = None if plan is None else export.Curves(gathered, rules.initial)
     replayed = replay.Replay(gathered, rules, objectives, *([curves] if curves else []))
     outcome = replayed.run(halt)
     if gathered.dropped and not halt():  # which is no damage: nothing can be made again without what was before

@@ -87,6 +87,7 @@ def as_run(
         recorded=curves.recorded,
         consensus=curves.consensus,
         local=curves.local,
+        start=replayed.visits.start,
         stopped=stopped(record),
     )
     return with_history(run, problem)

@@ -11,6 +11,7 @@ from amble.live.accounts import PLACES_MAX
 from amble.live.effects import Settings
 from amble.live.formats.shape import run_digest
 from amble.live.settings import model as models
+from amble.live.settings import start as starts
 from amble.live.settings import toml
 from amble.live.settings.model import Model
 from amble.live.settings.parts import (
@@ -23,6 +24,7 @@ from amble.live.settings.parts import (
     make_timing,
     method_settings,
 )
+from amble.live.settings.start import Start
 
 FILE = "agent.toml"
 FORMAT = 1
@@ -43,6 +45,7 @@ AGENT = {
     "room": toml.whole(0, PLACES_MAX),
     "guests": toml.table,
     "seed": toml.seed,
+    "start": toml.text,
     "next": toml.Kind(
         lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
         'a list of neighbours, one a token, or "" for any',
@@ -54,7 +57,7 @@ AGENT = {
     "record": toml.table,
     "neighbours": toml.list_of(toml.table, "a list of tables"),
 }
-OPTIONAL = ("data", "guests", "record")
+OPTIONAL = ("data", "guests", "record", "start")
 
 
 class Peer(NamedTuple):
@@ -85,6 +88,7 @@ class AgentConfig:
     room: int = 0  # places for agents that come later
     guests: Mapping[str, int] = field(default_factory=dict)  # of these: itself or its neighbours, and their places
     record: Retention = field(default_factory=Retention)  # not in the digest
+    start: Start | None = None  # the initial model; None: zeros
 
     @property
     def place(self) -> int:
@@ -102,7 +106,7 @@ class AgentConfig:
         method, stop = method_settings(self.method), asdict(self.stop)
         agents = {"agents": self.agents, "room": self.room}
         shared = {"run": self.run, **agents, "method": method, "model": model, "stop": stop}
-        return run_digest(shared)
+        return run_digest(shared | ({"start": self.start.digest} if self.start else {}))
 
     def protocol_settings(self) -> Settings:
         return Settings(
@@ -125,7 +129,11 @@ class AgentConfig:
 
     def visits(self) -> Any:
         """As all agents of the run make them."""
-        return visits.make(self.method, self.dimension, len(self.agents), self.stop.tolerance or 0.0, self.room)
+        if self.start is not None and self.start.numbers is None:
+            raise AmbleError(f"the run has an initial model, and {starts.FILE} is not beside {FILE} of {self.name}; "
+                             "bring it back from another agent's folder.")  # fmt: skip
+        start = None if self.start is None else self.start.numbers
+        return visits.make(self.method, self.dimension, len(self.agents), self.stop.tolerance or 0.0, self.room, start)
 
     def objective(self, X: Any, y: Any) -> Any:
         """The agent's own objective, from its rows and targets as they are in its files."""
@@ -143,6 +151,9 @@ class AgentConfig:
     def write(self, folder: Path) -> None:
         own = {"format": FORMAT, "run": self.run, "name": self.name, "host": self.host, "port": self.port}
         agents = {"data": self.data, "agents": self.agents, "room": self.room}
+        if self.start is not None:
+            starts.write(self.start, folder)
+            agents["start"] = self.start.digest
         walk = {"seed": self.seed, "next": [table.get(self.name, "") for table in self.next]}
         tables = {
             "method": method_settings(self.method),
@@ -163,6 +174,7 @@ class AgentConfig:
         given = toml.read(folder / FILE, "agent's settings")
         given = toml.check(given, FILE, AGENT, [key for key in AGENT if key not in OPTIONAL])
         peers = [Peer(**toml.check(each, "[[neighbours]]", PEER, tuple(PEER))) for each in given["neighbours"]]
+        model = models.make(given["model"])
         config = cls(
             run=given["run"],
             name=given["name"],
@@ -171,7 +183,7 @@ class AgentConfig:
             agents=tuple(given["agents"]),
             neighbours=tuple(peers),
             method=make_method(given["method"]),
-            model=models.make(given["model"]),
+            model=model,
             stop=make_stop(given["stop"]),
             timing=make_timing(given["timing"]),
             seed=given["seed"],
@@ -180,6 +192,7 @@ class AgentConfig:
             room=given["room"],
             guests=given.get("guests", {}),
             record=make_retention(given.get("record", {})),
+            start=starts.read(given["start"], model, folder) if "start" in given else None,
         )
         config._check()
         return config._with_guests(folder) if guests and (folder / "guests").is_dir() else config

@@ -32,6 +32,7 @@ ridge = 1e-4
 intercept = true
 # target = "price"                  # of agents' files: its name or number; without it, the last column
 # header = true                     # of agents' files: whether the first row has names
+# start = "model.npz"               # the initial model: such a file, a .npy of numbers, or a list; without it, zeros
 # Scaling is agreed beforehand, for nobody sees all rows: X_mean and X_std, one number a column, and of the target:
 y_mean = 0.0
 y_std = 1.0

@@ -17,9 +17,11 @@ from amble.live import visits
 from amble.live.accounts import PLACES_MAX
 from amble.live.settings import agent_config, links, toml
 from amble.live.settings import model as models
+from amble.live.settings import start as starts
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.settings.model import Model
 from amble.live.settings.parts import Retention, Stop, Timing, make_method, make_retention, make_stop, make_timing
+from amble.live.settings.start import Start
 from amble.network import Network
 
 __all__ = ["AgentConfig", "Config", "Model", "Peer", "Retention", "Stop", "Timing"]
@@ -41,6 +43,7 @@ RUN = {
     "network": toml.table,
     "agents": toml.list_of(toml.table, "tables, [[agents]], one an agent"),
 }
+START = {"start": starts.KIND}
 WALK = {"kind": toml.text, "seed": toml.seed}
 AGENT = {**agent_config.PEER, "data": agent_config.file_name}
 
@@ -68,18 +71,20 @@ class Config:
     network: Network
     room: int = 0
     record: Retention = field(default_factory=Retention)
+    start: Start | None = None  # the initial model; None: zeros
 
     @classmethod
     def read(cls, path: Path) -> "Config":
-        return cls.make(toml.read(path, "run file"))
+        return cls.make(toml.read(path, "run file"), path.parent)
 
     @classmethod
-    def make(cls, given: Any) -> "Config":
-        """From the settings of a run file, everything checked."""
+    def make(cls, given: Any, beside: Path = Path()) -> "Config":
+        """From the settings of a run file in the folder `beside`, everything checked."""
         given = toml.check(given, "the run", RUN, ("name", "method", "model", "stop", "agents"))
         agents = _agents(given["agents"])
         peers = tuple(Peer(each["name"], each["host"], each["port"]) for each in agents)
-        model = models.make(given["model"])
+        first = toml.check({key: given["model"][key] for key in ("start",) if key in given["model"]}, "[model]", START)
+        model = models.make({key: value for key, value in given["model"].items() if key not in first})
         method = make_method(given["method"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
@@ -104,6 +109,7 @@ class Config:
             network=links.make(given, [peer.name for peer in peers]),
             room=room,
             record=make_retention(given.get("record", {})),
+            start=starts.make(first["start"], model, beside) if first else None,
         )
 
     @property
@@ -145,6 +151,7 @@ class Config:
             data=self.data[i],
             room=self.room,
             record=self.record,
+            start=self.start,
         )
 
     def notes(self) -> list[str]:

@@ -49,6 +49,7 @@ def _invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, da
         neighbours=tuple(Peer(name, known[name].host, known[name].port) for name in near),
         model=first.model, stop=first.stop, timing=first.timing, seed=first.seed,
         next=tuple({own.name: to} if to else {} for to in following), data=data, room=first.room, record=first.record,
+        start=first.start,
         guests={own.name: place} | {name: known[name].place for name in near if name not in first.agents},
     )  # fmt: skip
     aside = None

@@ -41,8 +41,8 @@ def of(numbers: Any, model: Model, whose: str) -> Start:
         parts = "one per column" + (", the intercept last" if model.intercept else "")
         per_class = f", for each of the {len(model.labels)} labels in turn" if len(model.labels) > 2 else ""
         raise AmbleError(
-            f"{whose} has shape {start.shape}, and the run's model {model.dimension} unknowns; give ({model.dimension},)"
-            f" numbers, {parts}{per_class}."
+            f"{whose} has shape {start.shape}, and the run's model has {model.dimension} unknowns; give "
+            f"{model.dimension} numbers, {parts}{per_class}."
         )
     if not np.abs(start).sum() < BEYOND:
         raise AmbleError(f"{whose} has numbers that are not finite, or as large as no model's; give others.")
@@ -69,8 +69,8 @@ def _trained(path: Path, model: Model) -> Any:
     for key in ("task", "columns", "labels", "intercept", "X_mean", "X_std", "y_mean", "y_std"):
         if getattr(found.model, key) != getattr(model, key):
             raise AmbleError(
-                f"{path} was trained with another {key} than [model] has, so its numbers mean something else here; give "
-                "the same, or start as numbers in the run's own units."
+                f"{path} was trained with another {key} than [model] has, so its numbers mean something else here; "
+                "give the same, or start as numbers in the run's own units."
             )
     return found.w
 
