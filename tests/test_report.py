@@ -192,13 +192,14 @@ def test_what_is_printed_of_an_object_is_one_line():
 
 
 def test_a_loss_without_an_optimum_still_gives_a_run():
-    """Separable classes and no ridge: the methods run, and the distance to what does not exist is nan."""
+    """Separable classes and no ridge: the methods run, and there is no distance to what does not exist."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     problem = amble.Problem.from_arrays(X, X[:, 0] > 0, task="classification", agents=4, ridge=0.0)
     with pytest.warns(UserWarning, match="separable"):
         run = amble.simulate(amble.WPG(), problem, hops=50)
-    assert np.isnan(run.history["distance"]).all()
+    assert not {"suboptimality", "distance", "distance_local"} & set(run.history)
+    assert "separable" in run.problem["optimum"]["why"]
     assert np.isfinite(run.history["objective"]).all()
 
 

@@ -114,6 +114,7 @@ def compare(
     tune: bool = False,
     every: int | None = None,
     penalised: bool = False,
+    optimum: bool = True,
     engine: str = "auto",
     progress: bool = True,
     keep: str | Path | None = None,
@@ -124,7 +125,7 @@ def compare(
     ----------
     methods : a list of methods with their settings
     problem, network, hops, rounds, time_s, comm_units, tolerance, walk, timing, seed, start, tune, every, penalised,
-    engine, progress : as of `simulate`
+    optimum, engine, progress : as of `simulate`
     keep : a folder in which each run is saved as soon as it is done
 
     Returns
@@ -161,6 +162,7 @@ def compare(
         "tune": tune,
         "every": every,
         "penalised": penalised,
+        "optimum": optimum,
         "engine": engine,
         "progress": progress,
     }

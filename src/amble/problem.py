@@ -1,33 +1,26 @@
 """Problem: all agents' objectives, the task, held-out data, and the centralised optimum for reference."""
 
 import hashlib
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from amble.arrays import Tree, norm, tree_map
+from amble.arrays import Tree, tree_map
 from amble.assemble import Heldout, Scaling, assemble, check_rows, pool
 from amble.chance import check_seed
 from amble.data.datasets import Dataset
 from amble.data.partition import Parts, partition, settle
-from amble.errors import AmbleError, expect, is_number, is_whole, need, shown
+from amble.errors import AmbleError, expect, is_number, is_whole, shown
 from amble.objectives import LeastSquares, Logistic, Softmax
-from amble.objectives.newton import TOLERANCE, minimise
+from amble.optimum import UNASKED_UP_TO, UNASKED_UP_TO_OWN, NoOptimum, Optimum, find
 from amble.predicting import guess, predict
 from amble.rows import check_pairs, heldout_rows, in_order, infer_task, names_of
 
-PROXIMAL_STEPS = 6
 SCORES_AT_ONCE = 2**22
-
-
-class Optimum(NamedTuple):
-    w: Any
-    value: float  # sum_i f_i(w)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,53 +54,29 @@ class Problem:
         return self.own[i] if self.own is not None else tree_map(lambda a: a[i], self.stacked)
 
     @cached_property
-    def _optimum(self) -> Optimum:
-        start = np.zeros(self.dimension)
-        if isinstance(self.total, LeastSquares):
-            f = self.total
-            solid = f.values > 1e-13 * f.values[-1]
-            w = f.vectors[:, solid] @ ((f.vectors[:, solid].T @ f.b) / f.values[solid])
-        elif self.total is not None:
-            w = self._newton(start)
-        else:
-            w = self._bfgs(start)
-        return Optimum(w, float(self.value(w)))
-
-    def _bfgs(self, start: Any) -> Any:
-        if not all(hasattr(f, "value") and hasattr(f, "grad") for f in self.own or ()):
-            raise AmbleError("the optimum of your own objectives is found with their value and grad; give them both.")
-        optimize = need("scipy.optimize", "sim")
-        found = optimize.minimize(self.value, start, jac=self.grad, method="BFGS", options={"gtol": 1e-10})
-        if not norm(found.jac) <= 1e-5 * max(1.0, float(norm(self.grad(start)))):
-            raise AmbleError("the optimum of your objectives was not found; is there one, and is grad right?")
-        return found.x
-
-    def _newton(self, w: Any) -> Any:
-        """Proximal steps of ever smaller weight: each holds still what the losses leave free."""
-        f, weight = self.total, 1e-8 * self.total.curvature
-        for _ in range(PROXIMAL_STEPS):
-            before, w = w, minimise(f, w, weight, w, TOLERANCE)
-            weight = weight / 10
-        # a row's loss below log 2 is a row on its right side: if all are, w can grow for ever, as where it still moves
-        apart = not f.ridge.any() and f.value(w) < np.log(2) * f.rows.min()
-        if apart or norm(w - before) > 1e-6 * norm(w):
-            raise AmbleError(
-                "there is no centralised optimum, or one too far out: the classes are separable, in part at least; "
-                "give ridge= a value above zero, such as 1e-4."
-            )
-        return w
+    def _optimum(self) -> Optimum | NoOptimum:
+        return find(self)
 
     def optimum(self) -> Optimum:
-        """The minimiser of sum_i f_i (the shortest, if there are several) and its value, found centrally."""
-        return self._optimum
+        """The minimiser of sum_i f_i (the shortest, if there are several) and its value, found centrally and verified.
 
-    def known_optimum(self) -> Optimum:
-        """The optimum, or one of nan where there is none or nothing to find it with; then with a warning."""
-        try:
-            return self.optimum()
-        except AmbleError as error:
-            warnings.warn(f"{error} Distances to the optimum are not known (nan).", stacklevel=2)
-            return Optimum(np.full(self.dimension, np.nan), float("nan"))
+        It is computed when it is first asked for. Where there is none, or none that can be verified, it says why.
+        """
+        found = self._optimum
+        if isinstance(found, NoOptimum):
+            raise AmbleError(found.why)
+        return found
+
+    def known_optimum(self) -> Optimum | NoOptimum:
+        """The optimum that runs are compared with, or why they are not: with many unknowns it is not looked for unless
+        `optimum()` has been called."""
+        most = UNASKED_UP_TO if self.own is None else UNASKED_UP_TO_OWN
+        if "_optimum" not in self.__dict__ and self.dimension > most:
+            return NoOptimum(
+                f"the optimum of {self.dimension:,} unknowns is not looked for unasked (above {most:,}); "
+                "call problem.optimum() before the run to have it."
+            )
+        return self._optimum
 
     def value(self, w: Any) -> Any:
         """sum_i f_i(w)."""

@@ -9,6 +9,12 @@ from amble.errors import AmbleError, is_number, unknown
 COSTS = ("time_s", "comm_units", "bytes", "hop")
 
 
+def column_of(run: Any, name: str) -> Any:
+    """A column of the history; nan throughout where the run has none, because the optimum is not known."""
+    history = run.history
+    return history[name] if name in history else np.full(len(history["hop"]), np.nan)
+
+
 def reach(run: Any, column: str, cost: str, within: float, best: float | None) -> float:
     """The cost from which on the run stays `within` of the optimum's metric to its end; nan if it never does.
 
@@ -22,7 +28,7 @@ def reach(run: Any, column: str, cost: str, within: float, best: float | None) -
 
 def stays(run: Any, column: str, cost: str, bound: float) -> float:
     """The cost from which on the column is at `bound` or better, to the run's end; nan if it never is."""
-    values = run.history[column]
+    values = column_of(run, column)
     accuracy = column.startswith("metric") and run.problem["task"] == "classification"
     missed = np.flatnonzero(~(values >= bound if accuracy else values <= bound))
     first = int(missed[-1]) + 1 if len(missed) else 0

@@ -17,6 +17,7 @@ from amble.assemble import Scaling
 from amble.errors import AmbleError, is_number, need
 from amble.methods import own
 from amble.network import Network
+from amble.optimum import NoOptimum, Optimum
 from amble.predicting import predict
 from amble.reaching import time_to
 from amble.replay import State
@@ -41,6 +42,7 @@ class Run:
                                         An agent that waits, for a token or for the slowest of its round, is idle
     objective, suboptimality            sum_i f_i at the model; the same less its minimum
     distance, distance_local            |w - w*| / |w*| of the model, and of the mean of the agents' x_i
+                                        (these three where the optimum w* is known; else problem["optimum"] says why)
     metric, metric_local                test NMSE or accuracy of the model, and of the mean of the agents' x_i
     penalised                           F of the paper's eq. 3 and 10, in a run that was asked for it
     """
@@ -346,29 +348,26 @@ def costs(run: Run) -> dict[str, Any]:
     return {"hop": hop, "time_s": time_s, "comm_units": units, "bytes": units * run.message_bytes, "idle": idle}
 
 
-def with_history(run: Run, problem: Any) -> Run:
+def with_history(run: Run, problem: Any, optimum: bool = True) -> Run:
     """The run with its curves computed: costs from the schedule, the rest from the recorded models.
 
-    What its history has already was computed from states that are gone, and stays.
+    What its history has already was computed from states that are gone, and stays. What is measured from the optimum is
+    left out where that is not known; then `problem["optimum"]` says why.
     """
-    best = problem.known_optimum()
-    scale = float(np.linalg.norm(best.w)) or 1.0
+    best = problem.known_optimum() if optimum else NoOptimum("optimum=False was given")
+    sides = {"": run.consensus, "_local": run.local}
     with np.errstate(all="ignore"):  # a diverged model has an infinite loss, and the run says so
-        objective = np.array([float(problem.value(w)) for w in run.consensus])
-        metric, metric_local = (problem.metrics(side) for side in (run.consensus, run.local))
-        distance, distance_local = (
-            np.linalg.norm(side - best.w, axis=1) / scale for side in (run.consensus, run.local)
-        )
-    history = (
-        costs(run)
-        | run.history
-        | {
-            "objective": objective,
-            "suboptimality": objective - best.value,
-            "distance": distance,
-            "distance_local": distance_local,
-            "metric": metric,
-            "metric_local": metric_local,
-        }
-    )
-    return replace(run, history=history)
+        history = costs(run) | run.history | {"objective": np.array([float(problem.value(w)) for w in run.consensus])}
+        if isinstance(best, Optimum):
+            scale = float(np.linalg.norm(best.w)) or 1.0
+            history["suboptimality"] = history["objective"] - best.value
+            for side, models in sides.items():
+                history[f"distance{side}"] = np.linalg.norm(models - best.w, axis=1) / scale
+        for side, models in sides.items():
+            history[f"metric{side}"] = problem.metrics(models)
+    about: dict[str, Any] = {"known": True, "asked": optimum, "why": None}
+    metric = problem.metric(best.w) if isinstance(best, Optimum) else np.nan
+    if isinstance(best, NoOptimum):
+        about |= {"known": False, "why": best.why}
+    described = {**run.problem, "optimum": about, "optimum_metric": None if np.isnan(metric) else metric}
+    return replace(run, history=history, problem=described)

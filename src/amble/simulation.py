@@ -46,6 +46,7 @@ def simulate(
     tune: bool = False,
     every: int | None = None,
     penalised: bool = False,
+    optimum: bool = True,
     engine: str = "auto",
     progress: bool = True,
 ) -> Run:
@@ -70,6 +71,8 @@ def simulate(
     every : record the model every so many hops, or rounds of a round method; without it, each 2 % further than the last
         record. It is recorded at the end as well
     penalised : add that column to the history: F of the paper's eq. 3 and 10, for methods that minimise it
+    optimum : where the problem has an optimum that can be verified, the history has the distance to it. It is computed
+        once per problem, after the first run; False leaves it out (see Problem.optimum)
     engine : compiled (JAX), plain (NumPy, and any objective), or auto: compiled unless the objectives are your own
     progress : show a bar where it takes long
 
@@ -124,7 +127,7 @@ def simulate(
         history={"penalised": np.zeros(0)} if penalised else {},
     )
     stop = limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
-    return _stages(begun, problem, stop, tolerance, engine, progress)
+    return _measured(_stages(begun, problem, stop, tolerance, engine, progress), problem, optimum)
 
 
 def resume(
@@ -170,7 +173,18 @@ def resume(
             "make the problem again as it was then."
         )
     stop = limits(run.method, problem, hops, rounds, time_s, comm_units, tolerance)
-    return _stages(run, problem, stop, tolerance, engine, progress)
+    asked = run.problem.get("optimum", {}).get("asked", True)
+    return _measured(_stages(run, problem, stop, tolerance, engine, progress), problem, asked)
+
+
+def _measured(run: Run, problem: Problem, optimum: bool) -> Run:
+    """The run with its history, and a warning where the optimum was looked for and is not known."""
+    done = with_history(run, problem, optimum)
+    about = done.problem["optimum"]
+    if about["asked"] and not about["known"]:
+        message = f"{about['why']} The history has no suboptimality, distance and distance_local."
+        warnings.warn(message, stacklevel=3)
+    return done
 
 
 def check_problem(problem: Any) -> None:
@@ -183,9 +197,7 @@ def check_problem(problem: Any) -> None:
 def describe(problem: Problem) -> dict[str, Any]:
     """What a run says about its problem: enough to use its model elsewhere, and to show who held what."""
     about = {"name": problem.name, "task": problem.task, "agents": problem.agents, "dimension": problem.dimension}
-    best = problem.metric(problem.known_optimum().w)
-    known = None if np.isnan(best) else best
-    about |= {"digest": problem.digest, "settings": problem.settings, "optimum_metric": known}
+    about |= {"digest": problem.digest, "settings": problem.settings}
     if problem.scaling is not None:
         about["scaling"] = {key: np.asarray(value).tolist() for key, value in problem.scaling._asdict().items()}
         about["intercept"] = bool(problem.settings.get("intercept", True))
@@ -367,7 +379,7 @@ def _go(
         after = f"{'round' if methods.is_round(run.method) else 'hop'} {int(state.lost) + 1}"
         warnings.warn(f"{run.label} diverged: not finite from {after} on; {advice}.", stacklevel=3)
     recorded, consensus, local = (np.array(column) for column in zip(*records, strict=True))
-    done = replace(
+    return replace(
         run,
         schedule=schedule.first(hop),
         state=state.on_numpy(),
@@ -377,7 +389,6 @@ def _go(
         history={} if penalised is None else {"penalised": np.array(penalised)},
         stopped=stopped,
     )
-    return with_history(done, problem)
 
 
 def reason(run: Run, schedule: Schedule | Rounds, stop: dict[str, Any]) -> str:

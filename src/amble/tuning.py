@@ -74,7 +74,9 @@ def pilot(method: Any, problem: Problem, network: Network, hops: int, options: d
     """sum_i f_i after a short run; infinite where it diverged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run = simulations.simulate(method, problem, network, hops=hops, every=hops, progress=False, **options)
+        run = simulations.simulate(
+            method, problem, network, hops=hops, every=hops, optimum=False, progress=False, **options
+        )
     value = run.history["objective"][-1]
     if (
         getattr(method, "hears", "mean") != "mean"

@@ -2,7 +2,6 @@
 
 import json
 import time
-import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from amble.live.settings.parts import make_method
 from amble.live.up_folder import MADE, RUN, check_folder, hold, remove
 from amble.live.view import View
 from amble.network import Network
+from amble.optimum import Optimum
 from amble.problem import Problem, split
 from amble.run import write_whole
 
@@ -52,10 +52,8 @@ class Plan:
         if without or guests:
             left = [problem.objective(i) for i, name in enumerate(self.config.agents) if name not in without]
             problem = Problem.from_objectives([*left, *guests], problem.dimension)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            w = problem.known_optimum().w
-        return w if np.isfinite(w).all() else None
+        best = problem.known_optimum()
+        return best.w if isinstance(best, Optimum) else None
 
 
 def prepare(

@@ -18,7 +18,14 @@ class Iterate(NamedTuple):
     stuck: Array  # no step made phi smaller: rounding is all that is left
 
 
-def minimise(f: Any, center: Array, weight: Array, start: Array, tolerance: float | None = None) -> Array:
+def minimise(
+    f: Any,
+    center: Array,
+    weight: Array,
+    start: Array,
+    tolerance: float | None = None,
+    steps_max: int = NEWTON_STEPS_MAX,
+) -> Array:
     """argmin_x phi(x) = f(x) + weight/2 |x - center|^2: to rounding, or to 1e-9 where there are many unknowns.
 
     Newton direction d of phi, then the first of d, d/2, d/4, ... that lowers phi enough (Armijo): phi is strongly
@@ -54,7 +61,7 @@ def minimise(f: Any, center: Array, weight: Array, start: Array, tolerance: floa
 
     def unfinished(at: Iterate) -> Array:
         far = norm(at.g) > xp.maximum(goal, floor(at.x))
-        return far & (at.steps < NEWTON_STEPS_MAX) & ~at.stuck
+        return far & (at.steps < steps_max) & ~at.stuck
 
     def step(at: Iterate) -> Iterate:
         d = direction(at.x, at.g)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from amble.reaching import column_of
 from amble.report.figures import first_message
 from amble.report.looks import Look
 from amble.report.sections import COSTS, TIME, Section, band, best_metric, columns, is_accuracy, lines
@@ -52,7 +53,7 @@ def y_axis(section: Section, column: str, words: str) -> dict[str, Any]:
         "words": words,
         "log": not linear and own_range is not None,
         "range": own_range,
-        "best": best if column == "metric" else None,
+        "best": best if column == "metric" and np.isfinite(best) else None,
     }
 
 
@@ -70,7 +71,7 @@ def _range(section: Section, column: str, linear: bool, best: float) -> list[flo
     values = values[values > 0]
     if not len(values):
         return None
-    begun = [float(run.history[column][0]) for run in section.runs]
+    begun = [float(column_of(run, column)[0]) for run in section.runs if np.isfinite(column_of(run, column)[0])]
     low, high = np.log10(values.min()), np.log10(min(values.max(), 3 * max([*begun, values.min()])))
     margin = 0.04 * (high - low) or 0.05
     return [float(low - margin), float(high + margin)]

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from amble.errors import AmbleError
+from amble.reaching import column_of
 from amble.report.looks import looks
 from amble.report.page import write_page
 from amble.report.paper_figure import section_figure
@@ -29,7 +30,7 @@ def write_curves(path: Path, sections: Sequence[Section]) -> Path:
     for section in sections:
         for run in section.runs:
             about = [section.title, run.problem["name"], run.label, run.seed]
-            history = [run.history[column].tolist() for column in COLUMNS]
+            history = [column_of(run, name).tolist() for name in COLUMNS]
             rows.writerows([*about, *record] for record in zip(*history, strict=True))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole({path: held.getvalue().encode()})

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from amble.errors import AmbleError, need
+from amble.reaching import column_of
 from amble.run import write_whole
 
 # Okabe and Ito's colours, told apart by colour-blind readers too
@@ -36,11 +37,9 @@ def save(figure: Any, path: Path) -> Path:
 
 def shown_column(comparison: Any) -> tuple[str, str]:
     """What the figure shows, and its words: the test metric, or the distance where there are no test rows."""
-    if comparison.task == "classification" and np.isfinite(comparison.best_metric):
-        return "metric", "test accuracy"
-    if np.isfinite(comparison.best_metric):
-        return "metric", "test NMSE"
-    known = np.isfinite(comparison.runs[0].history["distance"]).any()
+    if any(np.isfinite(run.history["metric"]).any() for run in comparison.runs):
+        return "metric", "test accuracy" if comparison.task == "classification" else "test NMSE"
+    known = all(np.isfinite(column_of(run, "distance")).any() for run in comparison.runs)
     return ("distance", "distance to the optimum, |w - w*| / |w*|") if known else ("objective", "sum of all losses")
 
 
@@ -59,7 +58,7 @@ def comparison_figure(comparison: Any, path: Path) -> Path:
                 x, y = curve(run, cost, f"{column}_local")
                 panel.plot(x, y, linestyle=":", label=f"{run.label}, mean of x", **looks)
     for panel, cost, cost_words in panels:
-        if column == "metric":
+        if column == "metric" and np.isfinite(comparison.best_metric):
             panel.axhline(comparison.best_metric, color="0.4", lw=0.9, ls="--", label="centralised optimum")
         panel.set_xlabel(cost_words)
         if any(len(curve(run, cost, column)[0]) for run in comparison.runs):
@@ -116,7 +115,7 @@ def begin_where_something_happens(panel: Any, runs: Sequence[Any], cost: str) ->
 
 def readings_differ(run: Any, column: str) -> bool:
     """Whether the tokens' mean and the mean of x are far enough apart, late in the run, to draw both."""
-    one, other = run.history[column], run.history[f"{column}_local"]
+    one, other = column_of(run, column), column_of(run, f"{column}_local")
     late = slice(len(one) // 2, None)
     gap = np.abs(one - other)[late] > READINGS_APART * np.maximum(np.abs(one), np.abs(other))[late]
     return bool(gap.any())

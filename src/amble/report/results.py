@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from amble.reaching import reach
+from amble.reaching import column_of, reach
 from amble.report.claims import Cell, Claim, Verdict
 from amble.report.markup import Markup, join, tag
-from amble.report.sections import BYTES, TIME, UNITS, Line, Section, best_metric, is_accuracy, lines, slugs
+from amble.report.sections import BYTES, TIME, UNITS, Line, Section, best_metric, columns, lines, slugs
 from amble.report.table import BYTES as BYTE_UNITS
 from amble.report.table import LARGE, in_units, known
 from amble.report.table import SECONDS as SECOND_UNITS
@@ -99,40 +99,62 @@ def reach_words(found: Sequence[float], cost: str) -> str:
 
 def results_table(section: Section) -> Markup:
     """Costs to come near the optimum, and where each method ended."""
-    metric = bool(np.isfinite(best_metric(section)))
-    word = "test accuracy" if is_accuracy(section) else "test NMSE"
-    ends = (word, "distance") if metric else ("distance",)
-    over = [tag("th", f"to within {_percent(within)}", colspan=3, scope="colgroup") for within in WITHIN]
+    shown = columns(section)
+    goal = _goal(section)
+    over = [tag("th", f"to within {_percent(within)}", colspan=3, scope="colgroup") for within in WITHIN if goal]
     top = tag(
         "tr",
         tag("th", "method", rowspan=2, scope="col"),
         *over,
-        tag("th", "at the end", colspan=len(ends), scope="colgroup"),
+        tag("th", "at the end", colspan=len(shown), scope="colgroup"),
     )
-    costs = [tag("th", words, scope="col") for _ in WITHIN for words in ("time", "units", "bytes")]
-    under = tag("tr", *costs, *(tag("th", words, scope="col") for words in ends))
-    rows = [tag("tr", _method_head(line), *map(_cell, _numbers(line, metric))) for line in lines(section)]
-    what = f"the {word} of the centralised optimum" if metric else "the optimum, in distance"
-    best = f"The centralised optimum's {word}: {known(best_metric(section))}. " if metric else ""
-    note = f"{best}To within 1 % means: from there on to the end of the run within 1 % of {what}, or better."
-    note += f" Distance: |w − w*| / |w*|. A dash ({NONE}): not reached"
-    if any(len(line.runs) > 1 for line in lines(section)):
-        note += " in at least half of the seeds; (2 of 3) says in how many it was. All are medians over the seeds"
+    costs = [tag("th", words, scope="col") for _ in over for words in ("time", "units", "bytes")]
+    heads = [words if key != "distance" else "distance" for key, words in shown.items()]
+    under = tag("tr", *costs, *(tag("th", words, scope="col") for words in heads))
+    rows = [tag("tr", _method_head(line), *map(_cell, _numbers(line, goal, list(shown)))) for line in lines(section)]
+    several = any(len(line.runs) > 1 for line in lines(section))
+    note = _note(section, goal, shown, several)
     head = tag("thead", top, under)
     table = tag("table", tag("caption", "What each method took"), head, tag("tbody", *rows), class_="results")
     return join(scrolling(table, f"Results on {section.title}"), tag("p", f"{note}.", class_="note"))
 
 
-def _numbers(line: Line, metric: bool) -> list[str]:
+def _goal(section: Section) -> str:
+    """What has to come near the optimum's: the metric, else the distance; empty where the optimum is not known."""
+    if np.isfinite(best_metric(section)):
+        return "metric"
+    return "distance" if "distance" in columns(section) else ""
+
+
+def _note(section: Section, goal: str, shown: dict[str, str], several: bool) -> str:
+    """What the table's words mean; without its last full stop."""
+    medians = "All are medians over the seeds"
+    if not goal:
+        why = next((about["why"] for run in section.runs if (about := run.problem.get("optimum")) and about["why"]), "")
+        note = f"The optimum is not known, so how near the methods came to it is not either. {why}".strip()
+        return f"{note.rstrip('.')}. {medians}" if several else note.rstrip(".")
+    what, best = "the optimum, in distance", ""
+    if goal == "metric":
+        what = f"the {shown['metric']} of the centralised optimum"
+        best = f"The centralised optimum's {shown['metric']}: {known(best_metric(section))}. "
+    note = f"{best}To within 1 % means: from there on to the end of the run within 1 % of {what}, or better."
+    note += f" Distance: |w − w*| / |w*|. A dash ({NONE}): not reached"
+    if several:
+        note += f" in at least half of the seeds; (2 of 3) says in how many it was. {medians}"
+    return note
+
+
+def _numbers(line: Line, goal: str, ends: Sequence[str]) -> list[str]:
     shown = []
-    for within in WITHIN:
+    for within in WITHIN if goal else ():
         for cost in (TIME, UNITS, BYTES):
             column = f"metric{line.column_suffix}"
             found = [reach(run, column, cost, within, run.problem["optimum_metric"]) for run in line.runs]
             shown.append(reach_words(found, cost))
-    ends = {"metric": ".4f", "distance": ".2g"} if metric else {"distance": ".2g"}
-    for column, form in ends.items():
-        last = [float(run.history[column + line.column_suffix][-1]) for run in line.runs]
+    for column in ends:
+        form = ".2g" if column == "distance" else ".4f"
+        suffix = "" if column == "objective" else line.column_suffix
+        last = [float(column_of(run, column + suffix)[-1]) for run in line.runs]
         upward = column == "metric" and line.runs[0].problem["task"] == "classification"
         shown.append(_last(last, form, -np.inf if upward else np.inf))
     return shown

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble import methods, timing
+from amble.reaching import column_of
 from amble.report.claims import Claim
 from amble.report.figures import readings_differ
 from amble.run import Run
@@ -85,9 +86,9 @@ def is_accuracy(section: Section) -> bool:
 def columns(section: Section) -> dict[str, str]:
     """What can be shown, with its words: test metric and distance, or the objective where neither is known."""
     found = {}
-    if np.isfinite(best_metric(section)):
+    if any(np.isfinite(run.history["metric"]).any() for run in section.runs):
         found["metric"] = "test accuracy" if is_accuracy(section) else "test NMSE"
-    if any(np.isfinite(run.history["distance"]).any() for run in section.runs):
+    if any(np.isfinite(column_of(run, "distance")).any() for run in section.runs):
         found["distance"] = "distance to the optimum"
     return found or {"objective": "sum of all losses"}
 
@@ -107,7 +108,7 @@ def _readings_differ(run: Run, column: str) -> bool:
     if column == "objective":
         return False
     with np.errstate(all="ignore"):  # a diverged run
-        apart = np.abs(run.history[column] - run.history[f"{column}_local"])[len(run.recorded) // 2 :]
+        apart = np.abs(column_of(run, column) - column_of(run, f"{column}_local"))[len(run.recorded) // 2 :]
         return readings_differ(run, column) and (column == "metric" or bool((apart > DISTANCES_APART).any()))
 
 
@@ -176,7 +177,7 @@ def band(line: Line, cost: str, column: str) -> tuple[Any, Any, Any, Any]:
     name = column + line.column_suffix
     values = np.array(
         [
-            run.history[name][np.searchsorted(each, x, side="right") - 1]
+            column_of(run, name)[np.searchsorted(each, x, side="right") - 1]
             for run, each in zip(line.runs, paid, strict=True)
         ]
     )
