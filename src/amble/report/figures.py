@@ -67,7 +67,8 @@ def comparison_figure(comparison: Any, path: Path) -> Path:
         panel.grid(alpha=0.25, linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)
     left.set_ylabel(words)
-    if words != "test accuracy" and any(len(curve(run, "time_s", column)[0]) for run in comparison.runs):
+    accuracy = column == "metric" and comparison.task == "classification"
+    if not accuracy and any(len(curve(run, "time_s", column)[0]) for run in comparison.runs):
         left.set_yscale("log")
         readable_log_axis(left, comparison, column)
     about = comparison.runs[0]
