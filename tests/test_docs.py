@@ -65,6 +65,13 @@ def test_the_examples_of_every_help_are_commands(name):
         check_command(code)
 
 
+def test_every_example_is_tested_here():
+    assert {path.suffix if path.suffix == ".toml" else path.name for path in ROOT.glob("examples/*")} == {
+        ".toml",
+        "demo.py",
+    }
+
+
 @pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.toml")), ids=lambda path: path.name)
 def test_an_example_of_an_experiment_is_one(path):
     methods, problem, network = Experiment().with_settings(read(path)).build()
@@ -73,10 +80,20 @@ def test_an_example_of_an_experiment_is_one(path):
     check_command(path.read_text().partition("\n")[0].removeprefix("# "))
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.name)
-def test_an_example_in_python_runs(path, tmp_path, monkeypatch):
+def test_the_demo_says_what_is_seen_and_what_to_type_next(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(path), run_name="__main__")
+    names = runpy.run_path(str(ROOT / "examples/demo.py"), run_name="__main__")
+    seen, _, following = capsys.readouterr().out.partition("What to type next")
+    assert (tmp_path / "demo" / "compare.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "demo" / "report.html").is_file()
+    for run in names["runs"]:
+        assert len(re.findall(re.escape(run.label), seen)) >= 1
+    model = "To the model: Relay (full) with least communication, Relay (full) in least time."
+    assert model in seen
+    commands = [line.strip().split("  ")[0] for line in following.strip().splitlines()]
+    assert commands[:2] == ["source .venv/bin/activate", "amble up"]
+    for code in commands[1:]:
+        check_command(code)
 
 
 def test_the_service_is_started_again_until_that_is_of_no_use():
