@@ -15,7 +15,7 @@ import amble
 from amble import methods
 from amble import walk as walks
 from amble.arrays import tree_map
-from amble.live.settings import bundle
+from amble.live.settings import bundle, toml
 from amble.live.settings.config import AgentConfig, Config, Retention
 from config_samples import PLAIN, RNG, X, Y, agents, made, model, refused
 
@@ -293,12 +293,12 @@ def test_an_agent_keeps_as_much_of_its_record_as_its_own_file_says(tmp_path):
     [
         ("format = 1", "format = 2", "agent.toml: format = 2 was given"),
         ("seed = 0", "sede = 0", "no setting of agent.toml named 'sede'"),
-        ('agents = ["a", "b"', 'agents = ["a", "a"', "names an agent twice"),
+        ('agents = [\n    "a",\n    "b"', 'agents = [\n    "a",\n    "a"', "names an agent twice"),
         ('name = "b"\nhost', 'name = "e"\nhost', "has 'e', who is not among its agents; make it again"),
         ('name = "c"', 'name = "a"', "names a neighbour twice"),
         ('name = "c"', 'name = "b"', "as its own neighbour"),
         ("next = [", 'next = ["a", ', "has 3 entries in next for 2 tokens"),
-        ("next = [", 'next = ["d"]#', "entries in next"),
+        ('next = [\n    "a",', "next = [", "has 1 entries in next for 2 tokens"),
         ("tolerance = 1e-08", "", "would never end"),
         ("port = 7002", "port = 70020", r"\[\[neighbours\]\]: port = 70020 was given"),
     ],
@@ -452,3 +452,36 @@ def test_every_method_with_tokens_can_be_written_for_agents(tmp_path, label):
     own = made(method={"name": label}).agent("a")
     own.write(tmp_path)
     assert AgentConfig.read(tmp_path).method == own.method
+
+
+def test_settings_are_written_as_toml_reads_them():
+    """Also numbers of NumPy, which a computed setting is: repr() of one is np.float64(0.5)."""
+    given = {
+        "tau": np.float64(0.5),
+        "tiny": np.float64(1e-300),
+        "tokens": np.int64(3),
+        "fair": np.bool_(True),
+        "name": 'a "quoted" \\ \x7f ü\nname',
+        "left out": None,
+        "weights": [np.float64(0.1), 0.2],
+        "stop": {"seconds": np.float32(0.25), "hops": None},
+        "neighbours": [{"name": "b", "port": 1}, {"name": "c", "port": np.int32(2)}],
+    }
+    text = toml.written(given)
+    assert "np." not in text
+    assert tomllib.loads(text) == {
+        "tau": 0.5,
+        "tiny": 1e-300,
+        "tokens": 3,
+        "fair": True,
+        "name": 'a "quoted" \\ \x7f ü\nname',
+        "weights": [0.1, 0.2],
+        "stop": {"seconds": 0.25},
+        "neighbours": [{"name": "b", "port": 1}, {"name": "c", "port": 2}],
+    }
+
+
+def test_an_agent_s_settings_with_a_computed_number_are_read_back(tmp_path):
+    own = made(method={"name": "I-BCD", "tau": 0.5}).agent("a")
+    replace(own, method=amble.IBCD(tau=np.float64(0.5))).write(tmp_path)
+    assert AgentConfig.read(tmp_path).method == amble.IBCD(tau=0.5)

@@ -1,7 +1,6 @@
 """TOML files of settings: read with every value checked, and written."""
 
 import ipaddress
-import json
 import math
 import re
 import tomllib
@@ -9,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from amble.errors import AmbleError, is_number, unknown
+import numpy as np
+
+from amble.errors import AmbleError, is_number, need, unknown
 
 PORT_MAX = 32767
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # without dots: see place.py
@@ -109,21 +110,14 @@ def shown(value: Any) -> str:
 
 
 def written(settings: Mapping[str, Any]) -> str:
-    """As TOML: plain values first, then tables, then lists of tables; what is None is left out."""
-    plain, tables = [], []
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            tables.append(f"\n[{key}]\n{written(value)}")
-        elif isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
-            tables += [f"\n[[{key}]]\n{written(each)}" for each in value]
-        elif value is not None:
-            plain.append(f"{key} = {_value(value)}\n")
-    return "".join(plain + tables)
+    """As TOML; what is None is left out, and numbers of NumPy are plain ones."""
+    text: str = need("tomli_w", "live").dumps(_plain(settings))
+    return text
 
 
-def _value(value: Any) -> str:
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items() if each is not None}
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, str):  # JSON's escapes are TOML's, but for one letter
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return str(value).lower() if isinstance(value, bool) else repr(value)
+        return [_plain(each) for each in value]
+    return value.item() if isinstance(value, np.generic) else value
