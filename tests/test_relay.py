@@ -269,12 +269,20 @@ def test_tuning_chooses_what_converges_under_the_same_budget(name, pilots, tmp_p
     setting = SETTING.get(name, "rho" if name == "D-ADMM" else "tau")
     record = run.tuning
     chosen = getattr(run.method, setting)
-    assert 13 <= len(pilots) == len(record["tried"]) <= 17  # nine, four between, and up to four beyond an end
-    assert {asked for asked, _, _ in pilots} == {50 * N} == {record["hops"]}
-    assert {visits for _, visits, stopped in pilots if stopped != "diverged"} == {50 * N}
+    short = [pilot for pilot in pilots if pilot[0] == 50 * N]
+    assert 13 <= len(short) == len(record["tried"]) <= 17  # nine, four between, and up to four beyond an end
+    assert record["hops"] == 50 * N
+    assert {visits for _, visits, stopped in short if stopped != "diverged"} == {50 * N}
+    assert pilots[-1] == (
+        1000 * N,
+        1000 * N,
+        "rounds" if methods.is_round(method) else "hops",
+    )  # it holds twenty times as long
+    assert {asked for asked, _, _ in pilots[len(short) :]} == {1000 * N}
+    assert len(pilots) == len(short) + len(record["refused"]) + 1
     assert (record["setting"], record["chosen"]) == (setting, chosen)
-    finite = [loss for loss in record["tried"].values() if loss is not None]
-    assert record["tried"][f"{chosen:g}"] == min(finite)
+    left = [key for key in record["tried"] if key not in (*record["rising"], *record["refused"])]
+    assert record["tried"][f"{chosen:g}"] == min(record["tried"][key] for key in left)
     assert run.stopped in ("hops", "rounds")
     zero = PROBLEM.value(np.zeros(P))
     assert run.history["suboptimality"][-1] < 1e-2 * (zero - PROBLEM.optimum().value)

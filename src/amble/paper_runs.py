@@ -4,7 +4,7 @@ import contextlib
 import json
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -12,58 +12,61 @@ from typing import Any
 
 import numpy as np
 
-from amble import methods, timing
+from amble import methods, timing, tuning
 from amble import network as networks
 from amble.data.datasets import load
 from amble.errors import AmbleError
 from amble.machine import this_machine
+from amble.network import Network
 from amble.problem import Problem, split
 from amble.reproduction import DENSITY, PILOT_POWERS, Figure, Job
 from amble.run import Run, load_run, write_whole
-from amble.simulation import simulate
+from amble.run import ending as ending_of
+from amble.simulation import resume, simulate
 from amble.timing import Timing
-from amble.tuning import tune
 from amble.workers import Workers
 
 CALIBRATION = "calibration.json"
+ENDINGS = (".json", ".npz")  # of a saved run
 
 
 def make_all(jobs: Sequence[Job], folder: Path, compute: str, workers: int | None) -> dict[Job, list[Run]] | None:
-    """Every job's runs, one a seed; None when Ctrl-C came first. What is in the folder is not made again."""
+    """Every job's runs, one per seed; None when Ctrl-C came first. What is in the folder is not made again."""
     runs = folder / "runs"
     runs.mkdir(parents=True, exist_ok=True)
-    to_tune = [job for job in jobs if job.tuned and job not in tuned(jobs, runs)]
+    kept = tuned(jobs, runs)
+    to_tune = [(job, runs) for job in sorted(jobs, key=_size, reverse=True) if job.tuned and job not in kept]
     with Workers(workers) as pool:
-        if not pool.run(
-            tune_job,
-            [(job, runs) for job in sorted(to_tune, key=_size, reverse=True)],
-            lambda: len(tuned(jobs, runs)),
-            sum(job.tuned for job in jobs),
-            "tuning",
-        ):
+        if not pool.run(tune_job, to_tune, lambda: len(tuned(jobs, runs)), sum(job.tuned for job in jobs), "tuning"):
             return None
-        chosen = tuned(jobs, runs)
-        settled = {job: replace(job, method=chosen[job][0]) if job.tuned else job for job in jobs}
-        visit_s = _visits(pool, list(settled.values()), folder / CALIBRATION, compute)
-        if visit_s is None:
-            return None
-
-        def there() -> int:
-            return sum(is_there(job, seed, visit_s[job], runs) for job in settled.values() for seed in job.seeds)
-
-        left = [
-            (own, chosen[job][1] if job.tuned else {}, visit_s[own], runs)
-            for job, own in settled.items()
-            if not all(is_there(own, seed, visit_s[own], runs) for seed in own.seeds)
-        ]
-        left.sort(key=lambda each: each[0].hops * each[2], reverse=True)  # the longest first
-        if not pool.run(make_runs, left, there, sum(len(job.seeds) for job in jobs), "runs"):
-            return None
+        while True:  # a run may refuse the value that was tuned; then it is made with the next best
+            records = tuned(jobs, runs)
+            settled = {job: with_chosen(job, records[job]) if job.tuned else job for job in jobs}
+            visit_s = _visits(pool, list(settled.values()), folder / CALIBRATION, compute)
+            if visit_s is None or not _runs(pool, settled, visit_s, runs):
+                return None
+            if tuned(jobs, runs) == records:
+                break
     return {job: [_read(own, seed, visit_s[own], runs) for seed in own.seeds] for job, own in settled.items()}
 
 
+def _runs(pool: Workers, settled: Mapping[Job, Job], visit_s: Mapping[Job, float], folder: Path) -> bool:
+    def there() -> int:
+        return sum(is_there(own, seed, visit_s[own], folder) for own in settled.values() for seed in own.seeds)
+
+    left = [
+        (job, own, visit_s[own], folder)
+        for job, own in settled.items()
+        if not all(is_there(own, seed, visit_s[own], folder) for seed in own.seeds)
+    ]
+    left.sort(key=lambda each: _size(each[1]), reverse=True)  # the longest first
+    return pool.run(make_runs, left, there, sum(len(job.seeds) for job in settled), "runs")
+
+
 def _size(job: Job) -> int:
-    return problem_size(job.figure) * ("prox" in job.method.work)
+    """Roughly how long a job takes: the more agents compute at once, the more is computed in the same virtual time."""
+    at_once = job.figure.agents if methods.is_round(job.method) else job.method.tokens
+    return problem_size(job.figure) * at_once * (10 if "prox" in job.method.work else 1)
 
 
 def problem_size(figure: Figure) -> int:
@@ -83,20 +86,28 @@ def tune_job(job: Job, folder: Path) -> None:
     """Choose the method's step or penalty on the first seed, and keep it with all that was tried."""
     problem, network = problem_of(job.figure, job.seeds[0]), networks.random(job.figure.agents, DENSITY, job.seeds[0])
     search: dict[str, Any] = {"laps": job.figure.pilot_laps, "powers": PILOT_POWERS, "seed": job.seeds[0]}
-    method, record = tune(job.method, problem, network, **search)
-    text = json.dumps({"settings": methods.settings(method), "record": record}, indent=2)
-    write_whole({folder / f"{job.stem('tuning')}.json": f"{text}\n".encode()})
+    # long=1: the runs themselves are the test of a long run (make_runs)
+    _, record = tuning.tune(job.method, problem, network, long=1, reading=job.reading, **search)
+    keep_tuning(job, record, folder)
 
 
-def tuned(jobs: Sequence[Job], folder: Path) -> dict[Job, tuple[Any, dict[str, Any]]]:
-    """The methods as chosen, of those jobs that are tuned already, and what was tried."""
-    found = {}
+def keep_tuning(job: Job, record: Mapping[str, Any], folder: Path) -> None:
+    write_whole({folder / f"{job.stem('tuning')}.json": f"{json.dumps(record, indent=2)}\n".encode()})
+
+
+def tuned(jobs: Sequence[Job], folder: Path) -> dict[Job, dict[str, Any]]:
+    """What was tried and chosen, of those jobs that are tuned already."""
+    records = {}
     for job in jobs:
         if job.tuned:
             with contextlib.suppress(OSError, ValueError, KeyError):  # not there, or damaged: it is tuned again
-                kept = json.loads((folder / f"{job.stem('tuning')}.json").read_text())
-                found[job] = methods.make(job.method.label, kept["settings"]), kept["record"]
-    return found
+                record = json.loads((folder / f"{job.stem('tuning')}.json").read_text())
+                records[job] = {**record, "chosen": float(record["chosen"])}
+    return records
+
+
+def with_chosen(job: Job, record: Mapping[str, Any]) -> Job:
+    return replace(job, method=replace(job.method, **{record["setting"]: record["chosen"]}))
 
 
 # --- seconds of a visit ---------------------------------------------------------------------------------------------
@@ -162,20 +173,36 @@ def path_of(job: Job, seed: int, visit_s: float, folder: Path) -> Path:
 
 
 def is_there(job: Job, seed: int, visit_s: float, folder: Path) -> bool:
-    base = path_of(job, seed, visit_s, folder)
-    return all(base.with_name(base.name + ending).is_file() for ending in (".json", ".npz"))
+    return all(ending_of(path_of(job, seed, visit_s, folder), ending).is_file() for ending in ENDINGS)
 
 
-def make_runs(job: Job, record: dict[str, Any], visit_s: float, folder: Path) -> None:
-    """The job's runs that are not there yet, each saved as soon as it is done."""
-    for seed in job.seeds:
-        if not is_there(job, seed, visit_s, folder):
-            problem, network = problem_of(job.figure, seed), networks.random(job.figure.agents, DENSITY, seed)
-            options: dict[str, Any] = {"timing": Timing(compute=visit_s), "seed": seed, "hops": job.hops}
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a run that diverges says so in the table
-                run = simulate(job.method, problem, network, progress=False, **options)
-            replace(run, tuning=record).save(path_of(job, seed, visit_s, folder))
+def make_runs(job: Job, own: Job, visit_s: float, folder: Path) -> None:
+    """The job's runs that are not there yet, each saved as soon as it is done. `own` has the tuned value: where the
+    loss rises with it, it is refused and the runs are left to be made with the next best."""
+    record = tuned([job], folder).get(job, {})
+    for seed in own.seeds:
+        if is_there(own, seed, visit_s, folder):
+            continue
+        problem, network = problem_of(own.figure, seed), networks.random(own.figure.agents, DENSITY, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a run that diverges says so in the table
+            run = spend(own, problem, network, seed, visit_s)
+        if record and not tuning.all_refused(record) and tuning.score(run, problem, own.reading or "").rises:
+            keep_tuning(job, tuning.refuse(record), folder)
+            for other in own.seeds:
+                for ending in ENDINGS:
+                    ending_of(path_of(own, other, visit_s, folder), ending).unlink(missing_ok=True)
+            return
+        replace(run, tuning=record).save(path_of(own, seed, visit_s, folder))
+
+
+def spend(job: Job, problem: Problem, network: Network, seed: int, visit_s: float) -> Run:
+    """A run that goes on until both budgets of its figure are spent, the virtual time and the communication."""
+    options: dict[str, Any] = {"timing": Timing(compute=visit_s), "seed": seed, "progress": False}
+    run = simulate(job.method, problem, network, time_s=job.figure.time_s, **options)
+    if run.stopped != "diverged" and run.history["comm_units"][-1] < job.figure.comm_units:
+        run = resume(run, problem, comm_units=job.figure.comm_units, progress=False)
+    return run
 
 
 def _read(job: Job, seed: int, visit_s: float, folder: Path) -> Run:

@@ -15,24 +15,30 @@ def column_of(run: Any, name: str) -> Any:
     return history[name] if name in history else np.full(len(history["hop"]), np.nan)
 
 
-def reach(run: Any, column: str, cost: str, within: float, best: float | None) -> float:
-    """The cost from which on the run stays `within` of the optimum's metric to its end; nan if it never does.
+def reach(run: Any, column: str, cost: str, within: float, best: float | None, budget: float = np.inf) -> float:
+    """The cost from which on the run stays `within` of the optimum's metric to its end, or up to this budget of the
+    cost; nan if it does not.
 
     Better than the optimum counts as within. Without a metric (best is None) the distance has to be at most `within`.
     """
     if best is None or np.isnan(best):
-        return stays(run, column.replace("metric", "distance"), cost, within)
+        return stays(run, column.replace("metric", "distance"), cost, within, budget)
     accuracy = run.problem["task"] == "classification"
-    return stays(run, column, cost, best * (1 - within) if accuracy else best * (1 + within))
+    return stays(run, column, cost, best * (1 - within) if accuracy else best * (1 + within), budget)
 
 
-def stays(run: Any, column: str, cost: str, bound: float) -> float:
-    """The cost from which on the column is at `bound` or better, to the run's end; nan if it never is."""
-    values = column_of(run, column)
+def stays(run: Any, column: str, cost: str, bound: float, budget: float = np.inf) -> float:
+    """The cost from which on the column is at `bound` or better, to the run's end or the budget; nan if it is not."""
+    values = column_of(run, column)[: records_within(run, cost, budget)]
     accuracy = column.startswith("metric") and run.problem["task"] == "classification"
     missed = np.flatnonzero(~(values >= bound if accuracy else values <= bound))
     first = int(missed[-1]) + 1 if len(missed) else 0
     return float("nan") if first == len(values) else float(run.history[cost][first])
+
+
+def records_within(run: Any, cost: str, budget: float) -> int:
+    """How many records lie within a budget of this cost."""
+    return int(np.searchsorted(run.history[cost], budget, side="right"))
 
 
 def time_to(run: Any, metric: float | None, within: float | None, cost: str, local: bool) -> float:

@@ -32,6 +32,21 @@ FORMAT = 1
 STOPPED = ("hops", "rounds", "time_s", "comm_units", "tolerance", "interrupted", "diverged", "lost")
 
 
+def settings_text(method: Any, tuned: str | None = None) -> str:
+    """A method's settings in a few words; the one that was tuned without its value, which depends on the seed."""
+    settings = methods.settings(method)
+    rule, form = settings.pop("token_rule", None), settings.pop("form", None)
+    if settings.get("tokens") == 1 and not methods.is_round(method):
+        settings.pop("tokens")
+    shown = {key: f"{value:g}" if is_number(value) else str(value) for key, value in settings.items()}
+    parts = [
+        f"{key} tuned" if key == tuned else f"{key}={shown[key]}"
+        for key, value in settings.items()
+        if value is not None
+    ]
+    return ", ".join([*parts, *(value for value in (rule, form) if value)])
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """What happened when a method ran on a problem over a network. `history` is a dict of arrays, one entry a record:
@@ -100,13 +115,7 @@ class Run:
     @property
     def settings_text(self) -> str:
         """The method's settings in a few words."""
-        given = methods.settings(self.method)
-        rule, form = given.pop("token_rule", None), given.pop("form", None)
-        if given.get("tokens") == 1 and not methods.is_round(self.method):
-            given.pop("tokens")
-        shown = {key: f"{value:g}" if is_number(value) else str(value) for key, value in given.items()}
-        parts = [f"{key}={shown[key]}" for key, value in given.items() if value is not None]
-        return ", ".join([*parts, *(value for value in (rule, form) if value)])
+        return settings_text(self.method)
 
     def predict(self, X: Any) -> Any:
         """Predictions of the run's model.

@@ -2,13 +2,17 @@
 
 The search is over powers of ten around the problem's own scale, by default nine values over six decades, and up to four
 more beyond an end where the best lies there; then the four that lie halfway and a quarter of the way between the best
-and its neighbours. The best is the one with the lowest sum_i f_i at the end of its pilot run, so nothing is used that
-is not known before the optimum is.
+and its neighbours. A value is judged by the lowest sum_i f_i at a quarter, a half and the end of its pilot run, so
+nothing is used that is not known before the optimum is. One whose loss rises at the end comes after all that do not.
+
+A step that is slightly too large looks best in a short run and diverges in a long one. So the best value must hold in a
+run twenty times as long; where the loss rises in it, the next best is tested in its turn.
 """
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,11 +20,22 @@ from amble import methods
 from amble import simulation as simulations
 from amble.network import Network
 from amble.problem import Problem
+from amble.run import Run
 
-PILOT_LAPS = 50  # visits an agent in each pilot run
+PILOT_LAPS = 50  # visits per agent in each pilot run
+LONG = 20  # how many times as long the chosen value must hold
 POWERS = (-4.0, 2.0, 9)  # of ten, times the scale: from, to, how many
 BEYOND_MAX = 4  # steps beyond the coarse grid's ends, where the best lies at one
 FINE = (-0.5, -0.25, 0.25, 0.5)  # of the coarse grid's width
+RISE = 1e-3  # of the loss: more is a rise, less may be the last of an oscillation
+HORIZONS = 4  # records of a pilot run: at a quarter, a half, three quarters and the end
+
+
+class Score(NamedTuple):
+    """How a pilot run did; the least is the best."""
+
+    rises: bool
+    loss: float
 
 
 def tune(
@@ -30,36 +45,88 @@ def tune(
     *,
     laps: int = PILOT_LAPS,
     powers: tuple[float, float, int] = POWERS,
+    long: int = LONG,
+    reading: str | None = None,
     **options: Any,
 ) -> tuple[Any, dict[str, Any]]:
-    """The method with its step or penalty chosen, and a record of what was tried; takes the options of `simulate`."""
+    """The method with its step or penalty chosen, and a record of what was tried; takes the options of `simulate`.
+
+    `reading` names the model whose loss counts: "" is the tokens' mean, "_local" the mean of the agents' x_i.
+    """
     names = [f.name for f in fields(method) if f.name in methods.positive(method)]
     if not names:
         return method, {}
     name = names[0]
     scale = scale_of(name, problem)
     hops = laps * problem.agents
-    tried: dict[float, float] = {}
+    scores: dict[float, Score] = {}
 
-    def loss(power: float) -> float:
-        value = float(f"{scale * 10**power:.3g}")
-        if value not in tried:
-            tried[value] = pilot(replace(method, **{name: value}), problem, network, hops, options)
-        return tried[value]
+    def pilot(value: float, hops: int) -> Score:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            own = replace(method, **{name: value})
+            every = max(1, hops // HORIZONS // (problem.agents if methods.is_round(method) else 1))
+            run = simulations.simulate(
+                own, problem, network, hops=hops, every=every, optimum=False, progress=False, **options
+            )
+        return score(run, problem, reading or "")
+
+    def pilot_score(power: float) -> Score:
+        value = rounded(scale * 10**power)
+        if value not in scores:
+            scores[value] = pilot(value, hops)
+        return scores[value]
 
     coarse = np.linspace(*powers).tolist()
     width = coarse[1] - coarse[0]
-    best = min(coarse, key=loss)
+    best = min(coarse, key=pilot_score)
     for _ in range(BEYOND_MAX):
         if best not in (coarse[0], coarse[-1]):
             break
         coarse = [coarse[0] - width, *coarse] if best == coarse[0] else [*coarse, coarse[-1] + width]
-        best = min(coarse, key=loss)
-    best = min([best, *(best + part * width for part in FINE)], key=loss)
-    chosen = float(f"{scale * 10**best:.3g}")
-    found = {f"{value:g}": tried[value] if np.isfinite(tried[value]) else None for value in sorted(tried)}
-    record = {"setting": name, "chosen": chosen, "hops": hops, "tried": found}  # None: diverged
-    return replace(method, **{name: chosen}), record
+        best = min(coarse, key=pilot_score)
+    for part in FINE:
+        pilot_score(best + part * width)
+    record: dict[str, Any] = {
+        "setting": name,
+        "hops": hops,
+        "tried": {f"{value:g}": loss if np.isfinite(loss) else None for value, (_, loss) in sorted(scores.items())},
+        "rising": [f"{value:g}" for value, own in sorted(scores.items()) if own.rises],
+        "refused": [],  # in a long run
+    }  # a loss of None: diverged
+    if reading is not None:
+        record["reading"] = reading
+    record["chosen"] = choose(record)
+    while long > 1 and not all_refused(record):
+        short, held = scores[record["chosen"]], pilot(record["chosen"], long * hops)
+        if not held.rises and held.loss <= (1 + RISE) * short.loss:
+            break
+        record = refuse(record)
+    return replace(method, **{name: record["chosen"]}), record
+
+
+def rounded(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def choose(record: Mapping[str, Any]) -> float:
+    """The best value that has not been refused; the best of all where every one has."""
+    order = sorted(
+        (key in record["rising"], np.inf if loss is None else loss, key) for key, loss in record["tried"].items()
+    )
+    left = [key for _, _, key in order if key not in record["refused"]]
+    return float((left or [order[0][2]])[0])
+
+
+def refuse(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with the next best value chosen."""
+    after = {**record, "refused": [*record["refused"], f"{record['chosen']:g}"]}
+    return {**after, "chosen": choose(after)}
+
+
+def all_refused(record: Mapping[str, Any]) -> bool:
+    """Whether no value is left that was not refused; then the best of the pilot runs stays."""
+    return f"{record['chosen']:g}" in record["refused"]
 
 
 def scale_of(name: str, problem: Problem) -> float:
@@ -70,17 +137,18 @@ def scale_of(name: str, problem: Problem) -> float:
     return float(1 / values.max() if name == "alpha" else values.mean())
 
 
-def pilot(method: Any, problem: Problem, network: Network, hops: int, options: dict[str, Any]) -> float:
-    """sum_i f_i after a short run; infinite where it diverged."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        run = simulations.simulate(
-            method, problem, network, hops=hops, every=hops, optimum=False, progress=False, **options
-        )
-    value = run.history["objective"][-1]
-    if (
-        getattr(method, "hears", "mean") != "mean"
-    ):  # each agent's model is an answer; their mean hides how far apart they are
-        with np.errstate(all="ignore"):
-            value = np.mean([float(problem.value(x)) for x in run.models])
-    return float(value) if run.stopped != "diverged" and np.isfinite(value) else float("inf")
+def score(run: Run, problem: Problem, reading: str = "") -> Score:
+    """The lowest sum_i f_i at a quarter, a half and the end of the run, and whether it is higher at the end."""
+    if run.stopped == "diverged":
+        return Score(True, np.inf)
+    models = run.local if reading else run.consensus
+    hops = run.recorded[-1]
+    at = [int(np.searchsorted(run.recorded, hops * share, side="right")) - 1 for share in (0.25, 0.5, 1.0)]
+    with np.errstate(all="ignore"):
+        losses = [float(problem.value(models[k])) for k in at]
+        rises = not losses[-1] <= (1 + RISE) * min(losses)
+        loss = min(losses)
+        if getattr(run.method, "hears", "mean") != "mean":
+            # each agent's model is an answer; their mean hides how far apart they are
+            loss = float(np.mean([float(problem.value(x)) for x in run.models]))
+    return Score(rises, loss) if np.isfinite([*losses, loss]).all() else Score(True, np.inf)

@@ -22,13 +22,11 @@ def looks(sections: Sequence[Section]) -> list[list[Look]]:
         seen: dict[tuple[object, ...], int] = {}
         own: list[Look] = []
         for line in lines(section):
-            if line.column_suffix:
-                own.append(own[-1]._replace(dotted=True))
-                continue
             kind = _kind(line)
-            seen[kind] = seen.get(kind, 0) + 1
+            if not line.column_suffix or kind not in seen:
+                seen[kind] = seen.get(kind, 0) + 1
             number = known.setdefault((*kind, seen[kind]), len(known))
-            own.append(Look(COLOURS[number % len(COLOURS)], number // len(COLOURS), False))
+            own.append(Look(COLOURS[number % len(COLOURS)], number // len(COLOURS), bool(line.column_suffix)))
         found.append(own)
     return found
 

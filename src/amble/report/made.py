@@ -33,7 +33,8 @@ def made(section: Section) -> Markup:
     }
     if any(run.problem["settings"].get("seed", run.seed) != run.seed for run in runs):
         shared["seeds of the split"] = _each(run.problem["settings"].get("seed") for run in runs)
-    rows = [_row(line) for line in lines(section) if not line.column_suffix]
+    shown = {id(line.runs[0]): line for line in reversed(lines(section))}  # the first line of each method's runs
+    rows = [_row(line) for line in reversed(shown.values())]
     idle = "Idle: the share of all agents' time in which they did not compute, median over the seeds."
     return join(pairs(shared), listing("How each method was run.", HEADS, rows), tag("p", idle, class_="note"))
 

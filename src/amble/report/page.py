@@ -13,7 +13,7 @@ from amble.report.drawings import holdings_drawing, network_drawing
 from amble.report.looks import looks
 from amble.report.made import made
 from amble.report.markup import Markup, join, tag
-from amble.report.results import claim_block, pairs, results_table, summary_table
+from amble.report.results import claim_block, pairs, results_table, summary_tables
 from amble.report.sections import BYTES, UNITS, Section, columns, lines, slugs
 from amble.run import write_whole
 
@@ -39,7 +39,7 @@ def write_page(
     names = slugs(sections)
     body = [tag("h1", title), *(tag("p", words) for words in intro.split("\n\n") if words)]
     if any(section.claims for section in sections):
-        body.append(summary_table(sections))
+        body.append(summary_tables(sections))
     if len(sections) > 1 and not all(section.claims for section in sections):  # else the table links to them
         links = [tag("li", tag("a", each.title, href=f"#{name}")) for name, each in zip(names, sections, strict=True)]
         body.append(tag("nav", tag("ul", *links), aria_label="Sections"))

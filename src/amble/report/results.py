@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from amble.reaching import column_of, reach
+from amble.reaching import column_of, reach, records_within
 from amble.report.claims import Cell, Claim, Verdict
 from amble.report.markup import Markup, join, tag
 from amble.report.sections import BYTES, TIME, UNITS, Line, Section, best_metric, columns, lines, slugs
@@ -14,6 +14,7 @@ from amble.report.table import SECONDS as SECOND_UNITS
 
 WITHIN = (0.01, 0.001)
 NONE = "–"
+UNIT_WORD = {UNITS: " units"}  # where the number alone does not tell
 VERDICTS = {
     Verdict.HELD: "held",
     Verdict.IN_PART: "part",
@@ -31,21 +32,26 @@ def verdict_word(verdict: Verdict) -> Markup:
     return tag("strong", verdict.value, class_=f"verdict {VERDICTS[verdict]}")
 
 
-def summary_table(sections: Sequence[Section]) -> Markup:
-    """Claims down, sections across."""
-    texts = dict.fromkeys(claim.text for section in sections for claim in section.claims)
-    claimed = [(name, section) for name, section in zip(slugs(sections), sections, strict=True) if section.claims]
-    heads = [tag("th", tag("a", section.title, href=f"#{name}"), scope="col") for name, section in claimed]
+def summary_tables(sections: Sequence[Section]) -> Markup:
+    """For each group of sections a table: claims down, sections across."""
+    named = [(name, section) for name, section in zip(slugs(sections), sections, strict=True) if section.claims]
+    groups = dict.fromkeys(section.group for _, section in named)
+    return join(*(_summary(group, [each for each in named if each[1].group == group]) for group in groups))
+
+
+def _summary(group: str, named: Sequence[tuple[str, Section]]) -> Markup:
+    texts = dict.fromkeys(claim.text for _, section in named for claim in section.claims)
+    heads = [tag("th", tag("a", section.title, href=f"#{name}"), scope="col") for name, section in named]
     rows = []
     for text in texts:
         cells = []
-        for _, section in claimed:
-            found = [verdict_word(claim.verdict) for claim in section.claims if claim.text == text]
-            cells.append(tag("td", *found) if found else tag("td", NONE))
+        for _, section in named:
+            words = [verdict_word(claim.verdict) for claim in section.claims if claim.text == text]
+            cells.append(tag("td", *words) if words else tag("td", NONE))
         rows.append(tag("tr", tag("th", text, scope="row"), *cells))
     head = tag("thead", tag("tr", tag("th", "Claim", scope="col"), *heads))
-    caption = tag("caption", "Which claims held on which data.")
-    return scrolling(tag("table", caption, head, tag("tbody", *rows), class_="summary"), "Claims and verdicts")
+    caption = tag("caption", f"Which claims held on which data{f', {group}' if group else ''}.")
+    return scrolling(tag("table", caption, head, tag("tbody", *rows), class_="summary"), f"Claims and verdicts {group}")
 
 
 def quantity(value: float, cost: str) -> str:
@@ -102,11 +108,12 @@ def results_table(section: Section) -> Markup:
     shown = columns(section)
     goal = _goal(section)
     over = [tag("th", f"to within {_percent(within)}", colspan=3, scope="colgroup") for within in WITHIN if goal]
+    ended = f"at {quantity(section.budgets[TIME], TIME)}" if TIME in section.budgets else "at the end"
     top = tag(
         "tr",
         tag("th", "method", rowspan=2, scope="col"),
         *over,
-        tag("th", "at the end", colspan=len(shown), scope="colgroup"),
+        tag("th", ended, colspan=len(shown), scope="colgroup"),
     )
     costs = [tag("th", words, scope="col") for _ in over for words in ("time", "units", "bytes")]
     heads = [words if key != "distance" else "distance" for key, words in shown.items()]
@@ -137,8 +144,12 @@ def _note(section: Section, goal: str, shown: dict[str, str], several: bool) -> 
     if goal == "metric":
         what = f"the {shown['metric']} of the centralised optimum"
         best = f"The centralised optimum's {shown['metric']}: {known(best_metric(section))}. "
-    note = f"{best}To within 1 % means: from there on to the end of the run within 1 % of {what}, or better."
-    note += f" Distance: |w − w*| / |w*|. A dash ({NONE}): not reached"
+    until = "the end of the run"
+    if section.budgets:
+        limits = [f"{quantity(limit, cost)}{UNIT_WORD.get(cost, '')}" for cost, limit in section.budgets.items()]
+        until = " and ".join(limits)
+    note = f"{best}To within 1 % means: from there on to {until} within 1 % of {what}, or better."
+    note += f" Distance: |w − w*| / |w*|. A dash ({NONE}): not reached by then"
     if several:
         note += f" in at least half of the seeds; (2 of 3) says in how many it was. {medians}"
     return note
@@ -149,12 +160,14 @@ def _numbers(line: Line, goal: str, ends: Sequence[str]) -> list[str]:
     for within in WITHIN if goal else ():
         for cost in (TIME, UNITS, BYTES):
             column = f"metric{line.column_suffix}"
-            found = [reach(run, column, cost, within, run.problem["optimum_metric"]) for run in line.runs]
-            shown.append(reach_words(found, cost))
+            budget = line.budgets.get(cost, np.inf)
+            costs = [reach(run, column, cost, within, run.problem["optimum_metric"], budget) for run in line.runs]
+            shown.append(reach_words(costs, cost))
     for column in ends:
         form = ".2g" if column == "distance" else ".4f"
-        suffix = "" if column == "objective" else line.column_suffix
-        last = [float(column_of(run, column + suffix)[-1]) for run in line.runs]
+        name = column if column == "objective" else column + line.column_suffix
+        records = [records_within(run, TIME, line.budgets.get(TIME, np.inf)) for run in line.runs]
+        last = [float(column_of(run, name)[k - 1]) for run, k in zip(line.runs, records, strict=True)]
         upward = column == "metric" and line.runs[0].problem["task"] == "classification"
         shown.append(_last(last, form, -np.inf if upward else np.inf))
     return shown
@@ -178,14 +191,12 @@ def _percent(within: float) -> str:
 
 def _method_head(line: Line) -> Markup:
     """The method's name, its settings in small below, and what went wrong if something did."""
-    name, _, settings = line.label.partition(" (")
-    settings, _, more = settings.partition(")")
     lost = sum(run.stopped == "diverged" for run in line.runs)
     cut = sum(run.stopped == "interrupted" for run in line.runs)
     notes = [tag("small", f"{words} ({count} of {len(line.runs)})", class_="warning")
              for words, count in (("diverged", lost), ("interrupted", cut)) if count]  # fmt: skip
-    small = [tag("small", words) for words in (settings, more.lstrip(", ")) if words]
-    return tag("th", name, *small, *notes, scope="row")
+    small = [tag("small", words) for words in line.details if words]
+    return tag("th", line.runs[0].method.label, *small, *notes, scope="row")
 
 
 def pairs(items: dict[str, str]) -> Markup:

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +12,10 @@ from amble import methods, timing
 from amble.reaching import column_of
 from amble.report.claims import Claim
 from amble.report.figures import readings_differ
-from amble.run import Run
+from amble.run import Run, settings_text
 
 POINTS = 160  # of a band's grid of costs
+MEAN_OF_X = "mean of x"
 DISTANCES_APART = 1e-3  # below it two distances are both near zero, and one line says it all
 TIME, UNITS, BYTES = "time_s", "comm_units", "bytes"
 COSTS = {TIME: "virtual time", UNITS: "communication (units)", BYTES: "communication (bytes)"}
@@ -28,15 +29,21 @@ class Section:
     runs: tuple[Run, ...]
     about: str = ""
     claims: tuple[Claim, ...] = ()
+    group: str = ""  # the heading of the summary table that this section's claims are in
+    budgets: Mapping[str, float] = field(
+        default_factory=dict
+    )  # of a cost: what lies beyond is neither shown nor judged
     pictures: bool = True  # who holds what, and the network; not where another section has just shown them
 
 
 class Line(NamedTuple):
-    """One curve: a method's runs, one a seed, read at the tokens' mean or ("_local") at the mean of the x_i."""
+    """One curve: a method's runs, one per seed, read at the tokens' mean or ("_local") at the mean of the x_i."""
 
     label: str
     runs: tuple[Run, ...]
     column_suffix: str
+    details: tuple[str, ...] = ()  # the label without the method's name: settings, and what else tells lines apart
+    budgets: Mapping[str, float] = {}
 
 
 def group(runs: Iterable[Run]) -> list[Section]:
@@ -94,14 +101,19 @@ def columns(section: Section) -> dict[str, str]:
 
 
 def lines(section: Section) -> list[Line]:
-    """One line a method; a second one where the mean of the agents' x_i is another model than the tokens' mean."""
-    found = []
+    """One line per method; a second one where the mean of the agents' x_i is another model than the tokens' mean.
+    Runs that were tuned for one reading are read so only."""
+    each = []
     shown = columns(section)
-    for label, runs in _by_method(section.runs):
-        found.append(Line(label, runs, ""))
-        if any(_readings_differ(run, column) for run in runs for column in shown):
-            found.append(Line(f"{label}, mean of x", runs, "_local"))
-    return found
+    for details, runs in _by_method(section.runs):
+        tuned_for = runs[0].tuning.get("reading")
+        differ = any(_readings_differ(run, column) for run in runs for column in shown)
+        for suffix in ("", "_local"):
+            if (suffix == tuned_for) if tuned_for is not None else (differ or not suffix):
+                told = (*details, MEAN_OF_X) if suffix else details
+                label = ", ".join([f"{runs[0].method.label} ({told[0]})", *told[1:]])
+                each.append(Line(label, runs, suffix, told, section.budgets))
+    return each
 
 
 def _readings_differ(run: Run, column: str) -> bool:
@@ -112,43 +124,44 @@ def _readings_differ(run: Run, column: str) -> bool:
         return readings_differ(run, column) and (column == "metric" or bool((apart > DISTANCES_APART).any()))
 
 
-def _by_method(runs: Sequence[Run]) -> list[tuple[str, tuple[Run, ...]]]:
-    """Runs that differ in their seed only, under a label of their own."""
-    held: dict[tuple[Any, ...], list[Run]] = {}
+def _by_method(runs: Sequence[Run]) -> list[tuple[tuple[str, ...], tuple[Run, ...]]]:
+    """Runs that differ in their seed only, with their settings and what else tells them from the others."""
+    alike: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
         walk = "" if methods.is_round(run.method) else run.walk_name
         taken = {} if walk == "live" else timing.settings(run.timing)  # measured: never twice the same
-        kind = (_label_if_tuned(run), walk, json.dumps(taken, sort_keys=True))
+        kind = (
+            run.method.label,
+            settings_text(run.method, run.tuning.get("setting")),
+            run.tuning.get("reading"),
+            walk,
+            json.dumps(taken, sort_keys=True),
+        )
         turn = 1  # a second run of the same seed is not another seed
-        while any(_chance(run) == _chance(other) for other in held.get((*kind, turn), ())):
+        while any(_chance(run) == _chance(other) for other in alike.get((*kind, turn), ())):
             turn += 1
-        held.setdefault((*kind, turn), []).append(run)
-    same = {key: len({run.label for run in found}) == 1 for key, found in held.items()}
-    plain = {key: _label(found[0]) if same[key] else key[0] for key, found in held.items()}
-    named = []
-    for key, found in held.items():
-        rivals = [other for other in held if plain[other] == plain[key]]
-        words = [plain[key]]
-        if len({other[1] for other in rivals}) > 1:
-            words.append(f"walk: {key[1]}")
-        if len({other[2] for other in rivals}) > 1:
-            words.append(_what_differs(key[2], [other[2] for other in rivals]))
-        twins = [other for other in rivals if other[1:3] == key[1:3]]
+        alike.setdefault((*kind, turn), []).append(run)
+    told = []
+    for key, own in alike.items():
+        rivals = [other for other in alike if _settings(alike[other]) == _settings(own) and other[0] == key[0]]
+        details = [_settings(own)]
+        if len({other[3] for other in rivals}) > 1:
+            details.append(f"walk: {key[3]}")
+        if len({other[4] for other in rivals}) > 1:
+            details.append(_what_differs(key[4], [other[4] for other in rivals]))
+        twins = [other for other in rivals if other[2:5] == key[2:5]]
         if len(twins) > 1 and twins[0] != key:
-            words.append(f"run {twins.index(key) + 1}")
-        named.append((", ".join(words), tuple(found)))
-    return named
+            details.append(f"run {twins.index(key) + 1}")
+        told.append((tuple(details), tuple(own)))
+    return told
 
 
-def _label(run: Run) -> str:
-    return run.label.removesuffix(")") + ", tuned)" if run.tuning else run.label
-
-
-def _label_if_tuned(run: Run) -> str:
-    """The label without the value that tuning chose, which may be another one for each seed."""
-    if not run.tuning:
-        return run.label
-    return run.label.replace(f"{run.tuning['setting']}={run.tuning['chosen']:g}", f"{run.tuning['setting']} tuned")
+def _settings(runs: Sequence[Run]) -> str:
+    """The settings of runs that differ in their seed only; what tuning chose is named where it is the same for all."""
+    each = {settings_text(run.method) for run in runs}
+    if len(each) > 1:
+        return settings_text(runs[0].method, runs[0].tuning["setting"])
+    return f"{each.pop()}, tuned" if runs[0].tuning else each.pop()
 
 
 def _chance(run: Run) -> tuple[Any, ...]:
@@ -165,11 +178,11 @@ def _what_differs(mine: str, all_of_them: list[str]) -> str:
 def band(line: Line, cost: str, column: str) -> tuple[Any, Any, Any, Any]:
     """Costs, and at each of them the lowest, the median and the highest value over the seeds.
 
-    The grid is logarithmic, from the first cost above zero to where the first of the runs ends, so that every point is
-    over the same seeds. A run's value at a cost is that of its last record at or before it.
+    The grid is logarithmic, from the first cost above zero to the budget, or to where the first of the runs ends, so
+    that every point is over the same seeds. A run's value at a cost is that of its last record at or before it.
     """
     paid = [run.history[cost] for run in line.runs]
-    last = min(float(each[-1]) for each in paid)
+    last = min(line.budgets.get(cost, np.inf), *(float(each[-1]) for each in paid))
     first = min((float(each[each > 0][0]) for each in paid if (each > 0).any()), default=0.0)
     if not 0 < first <= last:
         return (np.zeros(0),) * 4

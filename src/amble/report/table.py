@@ -1,5 +1,6 @@
 """Where each run of a comparison ended, as a table for the terminal."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich import box
@@ -76,10 +77,11 @@ def comparison_table(comparison: Any) -> Table:
     return table
 
 
-def verdict_table(sections: Any) -> Table:
-    """Claims down, figures across."""
+def verdict_table(sections: Sequence[Any]) -> Table:
+    """The claims of one group of sections: claims down, sections across."""
     colours = {Verdict.HELD: "green", Verdict.FAILED: "red", Verdict.IN_PART: "yellow", Verdict.UNDECIDED: "dim"}
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title="Which claims held")
+    title = f"Which claims held, {sections[0].group}" if sections[0].group else "Which claims held"
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title=title)
     table.add_column("claim", overflow="fold")
     for section in sections:
         table.add_column(section.title.replace(": ", "\n"))

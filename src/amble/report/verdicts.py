@@ -1,10 +1,11 @@
 """The paper's claims, each tested on the runs: at equal virtual time, or at equal communication."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from amble.reaching import records_within
 from amble.report.claims import Cell, Claim, Row, Verdict, overall
 from amble.report.sections import TIME, UNITS
 from amble.run import Run
@@ -28,8 +29,8 @@ def cost_to_close(side: Side, cost: str, share: float, budget: float = np.inf) -
     needed, limits = [], []
     for run in side.runs:
         paid = run.history[cost]
-        counts = int(np.searchsorted(paid, budget, side="right"))  # records within the budget
-        values, best = run.history[f"metric{side.suffix}"][:counts], run.problem["optimum_metric"]
+        values = run.history[f"metric{side.suffix}"][: records_within(run, cost, budget)]
+        best = run.problem["optimum_metric"]
         limits.append(horizon(run, cost, budget))
         up = 1.0 if run.problem["task"] == "classification" else -1.0  # accuracy rises, NMSE falls
         gap = up * (best - values[0])
@@ -98,47 +99,62 @@ def judge(
     return Claim(text, overall(verdicts), cost, columns, tuple(rows), tuple(verdicts), len(others) - len(best))
 
 
-def paper_claims(find: Callable[..., Sequence[Run]]) -> tuple[Claim, ...]:
-    """All claims for one figure. `find(label, tuned=False, **settings)` gives a method's runs, none if not run."""
+class Find(Protocol):
+    """The runs of a method, one per seed; none if it was not run."""
+
+    def __call__(self, label: str, reading: str | None = None, **settings: Any) -> Sequence[Run]: ...
+
+
+def paper_claims(find: Find, budgets: Mapping[str, float], tuned: bool) -> tuple[Claim, ...]:
+    """All claims for one figure, on runs at the captions' settings or on tuned ones, which `find` gives.
+
+    Where a method's readings differ it was tuned once for each of them; at the captions' settings one run has both.
+    """
+
+    def readings(label: str, **settings: Any) -> tuple[Side, Side]:
+        tokens, local = (find(label, reading if tuned else None, **settings) for reading in ("", "_local"))
+        return Side(f"{label} (tokens' mean)", tokens), Side(f"{label} (mean of x)", local, "_local")
+
+    def claim(
+        text: str, cost: str, contests: Sequence[tuple[Side, Sequence[Side]]], at_most: float | None = None
+    ) -> Claim:
+        return judge(text, cost, contests, at_most, budgets.get(cost, np.inf))
+
     one, wpg = Side("I-BCD", find("I-BCD")), Side("WPG", find("WPG"))
-    published, tracked = find("API-BCD", token_rule="published"), find("API-BCD", token_rule="tracked")
-    readings = (Side("API-BCD (tokens' mean)", published), Side("API-BCD (mean of x)", published, "_local"))
-    mended = Side("API-BCD tracked", tracked)
+    published = readings("API-BCD", token_rule="published")
+    tracked = Side("API-BCD tracked", find("API-BCD", token_rule="tracked"))
     claims = [
-        judge("API-BCD is the most efficient in running time.", TIME, [(api, (one, wpg)) for api in readings]),
-        judge("I-BCD and API-BCD consume less communication than WPG.", UNITS, [(a, (wpg,)) for a in (one, *readings)]),
-        judge(
+        claim("API-BCD is the most efficient in running time.", TIME, [(api, (one, wpg)) for api in published]),
+        claim(
+            "I-BCD and API-BCD consume less communication than WPG.", UNITS, [(a, (wpg,)) for a in (one, *published)]
+        ),
+        claim(
             "API-BCD reaches its target with a communication cost comparable to the best of I-BCD and WPG.",
             UNITS,
-            [(api, (one, wpg)) for api in readings],
+            [(api, (one, wpg)) for api in published],
             COMPARABLE,
         ),
-        judge(
+        claim(
             "Ours: with the tracked token rule, API-BCD is the most efficient in running time.",
             TIME,
-            [(mended, (one, wpg))],
+            [(tracked, (one, wpg))],
         ),
     ]
-    rounds = [Side(name, find(name, tuned=True)) for name in ("SyncWalks", "Central", "FedAvg")]
-    gossip = [Side(name, find(name, tuned=True)) for name in ("DGD", "EXTRA", "D-ADMM")]
-    if all(side.runs for side in (*rounds, *gossip)):
+    rivals = [one, *published, tracked, *readings("gAPI-BCD"), wpg]
+    if tuned:
+        rounds = [Side(name, find(name)) for name in ("SyncWalks", "Central", "FedAvg")]
+        gossip = [Side(name, find(name)) for name in ("DGD", "EXTRA", "D-ADMM")]
         claims += [
-            judge(
+            claim(
                 "The asynchronous API-BCD outperforms synchronous approaches in running time.",
                 TIME,
-                [(api, (*rounds, *gossip)) for api in readings],
+                [(api, (*rounds, *gossip)) for api in published],
             ),
-            judge("I-BCD needs less communication than gossip.", UNITS, [(one, gossip)]),
+            claim("I-BCD needs less communication than gossip.", UNITS, [(one, gossip)]),
         ]
-    relay = Side("Relay", find("Relay", tokens=1))
-    given = find("gAPI-BCD")
-    gradient = (Side("gAPI-BCD (tokens' mean)", given), Side("gAPI-BCD (mean of x)", given, "_local"))
-    tuned = [side for side in (*rounds, *gossip) if side.runs]
-    rivals = [side for side in (one, *readings, mended, *gradient, wpg, *tuned) if side.runs]
-    rivals += [Side(f"{name} tuned", runs) for name in ("I-BCD", "WPG", "WADMM", "PW-ADMM", "API-BCD")
-               if (runs := find(name, tuned=True))]  # fmt: skip
+        rivals += [*rounds, *gossip, *(Side(name, find(name)) for name in ("WADMM", "PW-ADMM"))]
+    relay, others = Side("Relay", find("Relay", tokens=1)), "every tuned method" if tuned else "the paper's methods"
     for cost in (TIME, UNITS):
-        others = "every other method" if tuned else "the paper's methods at its settings"
-        words = f"Ours: Relay, with nothing to set, needs less {WORDS[cost]} than {others}."
-        claims.append(judge(words, cost, [(relay, rivals)]))
+        text = f"Ours: Relay, with nothing to set, needs less {WORDS[cost]} than {others}."
+        claims.append(claim(text, cost, [(relay, [side for side in rivals if side.runs])]))
     return tuple(claims)
