@@ -63,7 +63,8 @@ def _line(line: Line) -> dict[str, Any]:
         "method": first.method.label,
         "settings": methods.settings(first.method),
         "reading": line.column_suffix,
-        "tuned": bool(first.tuning),
+        "tuned": first.tuning.get("setting"),  # the setting that was, or None
+        "tuned_for_reading": first.tuning.get("reading") is not None,
         **needed,
     }
 

@@ -1,0 +1,139 @@
+"""Rewrites the tables of README.md and docs/reproduce.md from docs/paper.json: python docs/tables.py
+
+A table stands between the comments <!-- paper: NAME --> and <!-- end -->. `make paper` makes docs/paper.json anew.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from amble.report.paper_page import CAPTIONS, TUNED
+from amble.report.results import quantity
+from amble.report.sections import TIME, UNITS
+
+DOCS = Path(__file__).parent
+KEPT = DOCS / "paper.json"
+PAGES = (DOCS.parent / "README.md", DOCS / "reproduce.md")
+BLOCK = re.compile(r"(<!-- paper: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+# a row of README's table: its words, the group, the method, what else tells its line
+ROWS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
+    ("I-BCD", CAPTIONS, "I-BCD", {}),
+    ("API-BCD as published, tokens' mean", CAPTIONS, "API-BCD", {"reading": "", "token_rule": "published"}),
+    ("API-BCD as published, mean of x", CAPTIONS, "API-BCD", {"reading": "_local", "token_rule": "published"}),
+    ('API-BCD, `token_rule="tracked"`', CAPTIONS, "API-BCD", {"reading": "", "token_rule": "tracked"}),
+    ("WPG", CAPTIONS, "WPG", {}),
+    ("I-BCD, tuned", TUNED, "I-BCD", {}),
+    ("API-BCD as published, tuned, tokens' mean", TUNED, "API-BCD", {"reading": "", "token_rule": "published"}),
+    ("API-BCD as published, tuned, mean of x", TUNED, "API-BCD", {"reading": "_local", "token_rule": "published"}),
+    ('API-BCD, `token_rule="tracked"`, tuned', TUNED, "API-BCD", {"reading": "", "token_rule": "tracked"}),
+    ("WPG, tuned", TUNED, "WPG", {}),
+)
+OTHERS = ("WADMM", "PW-ADMM", "SyncWalks", "DGD", "EXTRA", "D-ADMM", "Central", "FedAvg")
+
+
+def blocks(kept: dict[str, Any]) -> dict[str, str]:
+    """Every table by its name."""
+    groups = {group: [each for each in kept["sections"] if each["group"] == group] for group in (CAPTIONS, TUNED)}
+    return {
+        "results": _results(groups),
+        "claims-captions": _claims(groups[CAPTIONS]),
+        "claims-tuned": _claims(groups[TUNED]),
+        "chosen": _chosen(groups[TUNED]),
+        "machine": _machine(kept),
+    }
+
+
+def rewritten(page: str, tables: dict[str, str]) -> str:
+    return BLOCK.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n\n{found[3]}", page)
+
+
+def _table(heads: list[str], rows: list[list[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(line: dict[str, Any], section: dict[str, Any], name: str = "") -> str:
+    """Units and time; what was not reached within the budget is more than the budget."""
+    shown = []
+    for cost in (UNITS, TIME):
+        value = line[cost]
+        shown.append(f"> {quantity(section['budgets'][cost], cost)}" if value is None else quantity(value, cost))
+    return f"{name}{' ' if name else ''}{', '.join(shown)}"
+
+
+def _find(section: dict[str, Any], method: str, **told: Any) -> dict[str, Any]:
+    for line in section["lines"]:
+        about = {**line["settings"], "reading": line["reading"]}
+        if line["method"] == method and all(about[key] == value for key, value in told.items()):
+            return dict(line)
+    raise SystemExit(f"docs/paper.json has no {method} {told} in {section['title']}; run make paper first.")
+
+
+def _results(groups: dict[str, list[dict[str, Any]]]) -> str:
+    rows = [[words, *(_cell(_find(section, method, **told), section) for section in groups[group])]
+            for words, group, method, told in ROWS]  # fmt: skip
+    for words, cost in (("least communication", UNITS), ("least time", TIME)):
+        cells = []
+        for section in groups[TUNED]:
+            each = [_find(section, method, reading="") for method in OTHERS]
+            best = min(each, key=lambda line: float("inf") if line[cost] is None else line[cost])
+            cells.append(_cell(best, section, best["method"]))
+        rows.append([f"others, tuned: {words}", *cells])
+    relay = [_cell(_find(section, "Relay", tokens=1), section) for section in groups[CAPTIONS]]
+    rows.append(["Relay, nothing to set", *relay])
+    return _table(["", *(section["data"] for section in groups[CAPTIONS])], rows)
+
+
+def _claims(sections: list[dict[str, Any]]) -> str:
+    rows = []
+    for text in dict.fromkeys(claim["text"] for section in sections for claim in section["claims"]):
+        verdicts = [{claim["text"]: claim for claim in section["claims"]}[text] for section in sections]
+        rows.append([text, *(_verdict(claim) for claim in verdicts)])
+    return _table(["claim", *(section["data"] for section in sections)], rows)
+
+
+def _verdict(claim: dict[str, Any]) -> str:
+    """The verdict; in part: at which levels it held, and at which for one of its methods or readings."""
+    if claim["verdict"] != "held in part":
+        return str(claim["verdict"])
+    at = {word: [level for level, own in zip(claim["columns"], claim["verdicts"], strict=True) if own == word]
+          for word in ("held", "held in part")}  # fmt: skip
+    shown = [", ".join(at["held"])] if at["held"] else []
+    shown += [f"{', '.join(at['held in part'])} for some"] if at["held in part"] else []
+    return f"held in part: {'; '.join(shown)}"
+
+
+def _chosen(sections: list[dict[str, Any]]) -> str:
+    """The step or penalty that tuning chose, on each data set."""
+    rows = []
+    for line in sections[0]["lines"]:
+        if line["tuned"] and (line["tuned_for_reading"] or not line["reading"]):
+            cells = []
+            for section in sections:
+                told = {key: line["settings"][key] for key in ("token_rule",) if key in line["settings"]}
+                own = _find(section, line["method"], reading=line["reading"], **told)
+                cells.append(f"{own['settings'][own['tuned']]:g}")
+            rows.append([_method(line), *cells])
+    return _table(["", *(section["data"] for section in sections)], rows)
+
+
+def _method(line: dict[str, Any]) -> str:
+    parts = [line["method"], line["settings"].get("token_rule")]
+    parts.append(line["tuned_for_reading"] and ("for the mean of x" if line["reading"] else "for the tokens' mean"))
+    return f"{', '.join(part for part in parts if part)}: {line['tuned']}"
+
+
+def _machine(kept: dict[str, Any]) -> str:
+    about = kept["machine"]
+    seeds = sorted({seed for section in kept["sections"] for seed in section["seeds"]})
+    return (
+        f"Visits were measured on {about['processor']}, one core of {about['cores']}, with Python {about['Python']} "
+        f"and NumPy {about['numpy']}; seeds {', '.join(map(str, seeds))}."
+    )
+
+
+if __name__ == "__main__":
+    tables = blocks(json.loads(KEPT.read_text()))
+    for page in PAGES:
+        page.write_text(rewritten(page.read_text(), tables))
