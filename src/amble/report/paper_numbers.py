@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from amble import methods
-from amble.report.sections import TIME, UNITS, Line, Section, best_metric, lines, reach
+from amble.reaching import reach
+from amble.report.sections import TIME, UNITS, Line, Section, best_metric, lines
 from amble.run import write_whole
 
 NAME = "paper.json"
@@ -57,7 +58,8 @@ def _line(line: Line) -> dict[str, Any]:
     column = f"metric{line.column_suffix}"
     needed: dict[str, Any] = {}
     for cost in (TIME, UNITS):
-        each = [reach(run, column, cost, WITHIN, run.problem["optimum_metric"], line.budgets) for run in line.runs]
+        budget = line.budgets.get(cost, np.inf)
+        each = [reach(run, column, cost, WITHIN, run.problem["optimum_metric"], budget) for run in line.runs]
         needed[cost] = _plain(float(np.median(np.where(np.isnan(each), np.inf, each))))
     return {
         "method": first.method.label,
