@@ -326,8 +326,13 @@ def test_the_models_of_the_run_are_those_in_the_agents_journals(done):
     again = load_run(run.save(folder.parent / "saved"))
     np.testing.assert_array_equal(again.models, run.models)
     first = replace(run, state=make("plain", run.method, problem, run.network).start())  # as 0.1 saved live runs
+    first = load_run(first.save(folder.parent / "first" / "run"))
     with pytest.raises(AmbleError, match="the x_i of this live run are not known"):
-        load_run(first.save(folder.parent / "first")).models  # noqa: B018
+        first.models  # noqa: B018
+    assert not [key for key in first.history if key.endswith("_local")]
+    assert "metric" in first.history
+    told = amble("report", folder.parent / "first", "-o", folder.parent / "first" / "page.html")
+    assert told.returncode == 0, told.stderr
 
 
 def test_agents_import_nothing_heavy(done):

@@ -97,9 +97,14 @@ class Run:
         return self.consensus[-1]
 
     @property
+    def _models_unknown(self) -> bool:
+        """Whether an earlier version saved this live run with zeros in place of the agents' x_i."""
+        return self.walk == "live" and not self.state.x_sum.any()
+
+    @property
     def models(self) -> Any:
         """The local models x_i, one row an agent."""
-        if self.walk == "live" and not self.state.x_sum.any():
+        if self._models_unknown:
             raise AmbleError(
                 "the x_i of this live run are not known: an earlier amble saved it without them; run amble up again to "
                 "have them."
@@ -340,7 +345,10 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any], kinds: list[type[An
         start=arrays.get("start"),
         stopped=plain["stopped"],
     )
-    return replace(run, history=costs(run) | run.history)  # an earlier version may have saved fewer columns
+    history = costs(run) | run.history  # an earlier version may have saved fewer columns
+    if run._models_unknown:  # ... or called the model's own columns those of the x_i
+        history = {key: column for key, column in history.items() if not key.endswith("_local")}
+    return replace(run, history=history)
 
 
 def costs(run: Run) -> dict[str, Any]:

@@ -165,16 +165,9 @@ def again(
     if gathered.dropped and not halt():  # which is no damage: nothing can be made again without what was before
         outcome = outcome._replace(left=(*gathered.cuts(), "what came after them cannot be made again without them"))
     same = len(gathered.agents) == gathered.founders  # a run's problem is that of one and the same agents
-    if (
-        plan is not None
-        and curves is not None
-        and same
-        and outcome.whole
-        and gathered.hops
-        and plan.optimum() is not None
-    ):
-        method, seed = plan.config.method, plan.config.walk.seed
-        run = export.as_run(plan.problem, plan.network, method, seed, gathered, replayed, curves)
+    if plan is not None and curves is not None and same and outcome.whole and gathered.hops:
+        method, seed, optimum = plan.config.method, plan.config.walk.seed, plan.optimum() is not None
+        run = export.as_run(plan.problem, plan.network, method, seed, replayed, curves, optimum)
         run.save(plan.folder / RUN)
     return outcome
 

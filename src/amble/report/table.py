@@ -71,7 +71,7 @@ def comparison_table(comparison: Any) -> Table:
             count(last["comm_units"]),
             in_units(last["bytes"], BYTES),
             f"{int(100 * last['idle'])} %" if "idle" in last else "-",
-            f"{metric_text(last['metric'])}\n({metric_text(last['metric_local'])})",
+            f"{metric_text(last['metric'])}\n({metric_text(last.get('metric_local', float('nan')))})",
             known(last.get("distance", float("nan")), ".1e"),
         )
     return table

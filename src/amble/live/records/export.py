@@ -61,9 +61,10 @@ class Curves:
 
 
 def as_run(
-    problem: Problem, network: Network, method: Any, seed: int, record: Record, replayed: Replay, curves: Curves
+    problem: Problem, network: Network, method: Any, seed: int, replayed: Replay, curves: Curves, optimum: bool
 ) -> Run:
-    """Of a run that was replayed as a whole, and that nobody has joined."""
+    """Of a run that was replayed as a whole, and that nobody has joined; `optimum`: whether it is compared with it."""
+    record = replayed.record
     lines = sorted(
         (line.time_s, line.token, record.agents.index(name), line.hop > 1 and line.giver != name)
         for name, each in record.visits.items()
@@ -90,7 +91,7 @@ def as_run(
         start=replayed.visits.start,
         stopped=stopped(record),
     )
-    return with_history(run, problem)
+    return with_history(run, problem, optimum)
 
 
 def stopped(record: Record) -> str:
