@@ -40,6 +40,7 @@ def blocks(kept: dict[str, Any]) -> dict[str, str]:
         "claims-captions": _claims(groups[CAPTIONS]),
         "claims-tuned": _claims(groups[TUNED]),
         "chosen": _chosen(groups[TUNED]),
+        "other-claims": _studies(kept["studies"]),
         "machine": _machine(kept),
     }
 
@@ -102,6 +103,24 @@ def _verdict(claim: dict[str, Any]) -> str:
     shown = [", ".join(at["held"])] if at["held"] else []
     shown += [f"{', '.join(at['held in part'])} for some"] if at["held in part"] else []
     return f"held in part: {'; '.join(shown)}"
+
+
+def _studies(studies: list[dict[str, Any]]) -> str:
+    """Each study: how it was run, and each of its claims with the numbers that decide it."""
+    parts = []
+    for study in studies:
+        parts += [f"### {study['title']}", study["about"]]
+        for claim in study["claims"]:
+            rows = [[name, *(_number(value, claim["measure"]) for value in values)]
+                    for name, values in claim["rows"].items()]  # fmt: skip
+            empty = [""] * (len(claim["columns"]) - len(claim["verdicts"]))
+            rows.append(["verdict", *empty, *claim["verdicts"]])
+            parts += [f"**{claim['verdict']}**: {claim['text']}", _table(["", *claim["columns"]], rows)]
+    return "\n\n".join(parts)
+
+
+def _number(value: float | None, measure: str) -> str:
+    return "not reached" if value is None else quantity(value, measure)
 
 
 def _chosen(sections: list[dict[str, Any]]) -> str:

@@ -32,7 +32,8 @@ def reproduce(
 ) -> None:
     """Run the paper's numerical section again: cpusmall, cadata, ijcnn1 and USPS, its methods at its settings, every
     method tuned, and Relay; then say, figure by figure, which of the paper's claims held. All methods of a figure
-    have the same virtual time and the same communication.
+    have the same virtual time and the same communication. Without --figure also its claims about the size and the kind
+    of the network, and its worked example.
 
     Runs that are done are kept and not made again; Ctrl-C stops, and the same command goes on from there. Data sets
     that are not on this machine are fetched first (`amble data` lists them).
@@ -47,12 +48,13 @@ def reproduce(
 
     `amble reproduce --compute model` - the same numbers on every machine
     """
-    from amble import paper_runs, reproduction
+    from amble import claim_trials, paper_runs, reproduction
     from amble.data.cache import ensure
     from amble.errors import AmbleError, unknown
     from amble.experiment import make_folder
+    from amble.report.other_claims import studies
     from amble.report.paper_page import sections_of, write_all
-    from amble.report.table import verdict_table
+    from amble.report.table import studies_table, verdict_table
 
     if compute not in ("measured", "model"):
         raise unknown("way to count compute", compute, ("measured", "model"))
@@ -71,13 +73,18 @@ def reproduce(
     screen = console()
     jobs = reproduction.jobs(chosen, range(seeds), quick)
     made = paper_runs.make_all(jobs, out, compute, workers)
-    if made is None:
-        screen.print(f"[yellow]stopped:[/] what is done is kept in {out}/runs; the same command goes on from there.")
+    planned = claim_trials.trials(quick, range(seeds)) if figure is None else []
+    trials = None if made is None else claim_trials.make_trials(planned, out / claim_trials.FOLDER, workers)
+    if made is None or trials is None:
+        screen.print(f"[yellow]stopped:[/] what is done is kept in {out}; the same command goes on from there.")
         raise typer.Exit(130)
     sections = []
     for each in chosen:
         sections += sections_of(each, {job: runs for job, runs in made.items() if job.figure == each})
-    written = write_all(out, sections, paper_runs.machine_of(out), quick)
+    others = studies(trials) if trials else []
+    written = write_all(out, sections, others, paper_runs.machine_of(out), quick)
     for group in dict.fromkeys(section.group for section in sections if section.claims):
         screen.print(verdict_table([section for section in sections if section.group == group]))
+    if others:
+        screen.print(studies_table(others))
     screen.print(f"written to {out}/: {', '.join(path.name for path in written)}; the runs are in {out}/runs")

@@ -48,5 +48,5 @@ class Claim:
     measure: str = "number"
     columns: tuple[str, ...] = ()  # one heading for each cell of a row
     rows: tuple[Row, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()  # one for each column, or none
+    verdicts: tuple[Verdict, ...] = ()  # one for each column, or for the last ones
     left_out: int = 0  # rivals that are not in the table because others are better at every level

@@ -2,7 +2,7 @@
 
 from html import escape
 
-EMPTY = ("input",)  # tags that hold nothing and are not closed
+EMPTY = ("input", "img")  # tags that hold nothing and are not closed
 
 
 class Markup(str):

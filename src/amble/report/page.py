@@ -31,8 +31,10 @@ def write_page(
     intro: str = "",
     assumptions: Sequence[str] = (),
     machine: Mapping[str, str] | None = None,
+    more: Sequence[Markup] = (),
 ) -> Path:
-    """Write the page, whole or not at all. `machine` is by default the one that this runs on."""
+    """Write the page, whole or not at all. `machine` is by default the one that this runs on; `more` are sections that
+    have no curves, to be shown after the others."""
     if not sections or not all(section.runs for section in sections):
         raise AmbleError("a page was asked for without runs; give at least one section, and each at least one run.")
     plotly = need("plotly.offline", "sim").get_plotlyjs()
@@ -44,6 +46,7 @@ def write_page(
         links = [tag("li", tag("a", each.title, href=f"#{name}")) for name, each in zip(names, sections, strict=True)]
         body.append(tag("nav", tag("ul", *links), aria_label="Sections"))
     body += [_section(name, section) for name, section in zip(names, sections, strict=True)]
+    body += more
     body.append(_foot(sections, assumptions, this_machine() if machine is None else machine))
     painted = zip(names, sections, looks(sections), strict=True)
     curves = json.dumps({name: section_curves(section, own) for name, section, own in painted})

@@ -9,6 +9,8 @@ import numpy as np
 
 from amble import methods
 from amble.reaching import reach
+from amble.report.claims import Claim
+from amble.report.other_claims import Study
 from amble.report.sections import TIME, UNITS, Line, Section, best_metric, lines
 from amble.run import write_whole
 
@@ -17,16 +19,26 @@ WITHIN = 0.001  # of the optimum's metric
 DIGITS = 4
 
 
-def write_numbers(folder: Path, sections: Sequence[Section], machine: Mapping[str, str]) -> Path:
-    text = json.dumps(numbers(sections, machine), indent=1)
+def write_numbers(
+    folder: Path, sections: Sequence[Section], studies: Sequence[Study], machine: Mapping[str, str]
+) -> Path:
+    text = json.dumps(numbers(sections, studies, machine), indent=1)
     write_whole({folder / NAME: f"{text}\n".encode()})
     return folder / NAME
 
 
-def numbers(sections: Sequence[Section], machine: Mapping[str, str]) -> dict[str, Any]:
+def numbers(sections: Sequence[Section], studies: Sequence[Study], machine: Mapping[str, str]) -> dict[str, Any]:
     """What each method needed and each claim's verdict, section by section. It holds no date, so that the same runs
     give the same file."""
-    return {"machine": dict(machine), "within": WITHIN, "sections": [_section(section) for section in sections]}
+    return {
+        "machine": dict(machine),
+        "within": WITHIN,
+        "sections": [_section(section) for section in sections],
+        "studies": [
+            {"title": each.title, "about": each.about, "claims": [_claim(claim) for claim in each.claims]}
+            for each in studies
+        ],
+    }
 
 
 def _section(section: Section) -> dict[str, Any]:
@@ -38,17 +50,18 @@ def _section(section: Section) -> dict[str, Any]:
         "budgets": dict(section.budgets),
         "optimum": _plain(best_metric(section)),
         "lines": [_line(line) for line in lines(section)],
-        "claims": [
-            {
-                "text": claim.text,
-                "verdict": claim.verdict.value,
-                "measure": claim.measure,
-                "columns": list(claim.columns),
-                "verdicts": [verdict.value for verdict in claim.verdicts],
-                "rows": {row.name: [_plain(cell.value) for cell in row.cells] for row in claim.rows},
-            }
-            for claim in section.claims
-        ],
+        "claims": [_claim(claim) for claim in section.claims],
+    }
+
+
+def _claim(claim: Claim) -> dict[str, Any]:
+    return {
+        "text": claim.text,
+        "verdict": claim.verdict.value,
+        "measure": claim.measure,
+        "columns": list(claim.columns),
+        "verdicts": [verdict.value for verdict in claim.verdicts],
+        "rows": {row.name: [_plain(cell.value) for cell in row.cells] for row in claim.rows},
     }
 
 

@@ -5,9 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from amble.report.export import write_report
+from amble.report.figure_claims import text_claims
+from amble.report.other_claims import Study
 from amble.report.paper_numbers import write_numbers
 from amble.report.results import quantity
 from amble.report.sections import TIME, UNITS, Section
+from amble.report.study_page import studies_section
 from amble.report.verdicts import paper_claims
 from amble.reproduction import ASSUMPTIONS, DENSITY, TOKENS, Figure, Job
 from amble.run import Run
@@ -47,11 +50,13 @@ def _section(
         return ()
 
     runs = tuple(run for each in made.values() for run in each)
-    claims = paper_claims(find, budgets, group == TUNED)
+    claims = paper_claims(find, budgets, group == TUNED) + text_claims(find, budgets, group == TUNED)
     return Section(title, runs, about, claims, group, budgets, pictures=group == CAPTIONS)
 
 
-def write_all(folder: Path, sections: Sequence[Section], machine: Mapping[str, str], quick: bool) -> list[Path]:
+def write_all(
+    folder: Path, sections: Sequence[Section], studies: Sequence[Study], machine: Mapping[str, str], quick: bool
+) -> list[Path]:
     """report.html, curves.csv, each section's figure as PNG and SVG, and paper.json with the numbers of the tables."""
     intro = (
         f"The numerical section of “{PAPER}”, run again. Each claim below is tested on the runs: how much virtual "
@@ -64,5 +69,8 @@ def write_all(folder: Path, sections: Sequence[Section], machine: Mapping[str, s
     if quick:
         intro += "\n\nThis is the quick version: one seed, a quarter of the time and communication, no tuned methods."
     title = "The paper's figures 3 to 6, and which of its claims held"
-    page = {"title": title, "intro": intro, "assumptions": ASSUMPTIONS, "machine": machine}
-    return [*write_report(folder / "report.html", sections, **page), write_numbers(folder, sections, machine)]
+    note = "The small version: up to 100 agents, three kinds of network, one seed, nothing tuned." if quick else ""
+    more = [studies_section(studies, note)] if studies else []
+    page = {"title": title, "intro": intro, "assumptions": ASSUMPTIONS, "machine": machine, "more": more}
+    written = write_report(folder / "report.html", sections, **page)
+    return [*written, write_numbers(folder, sections, studies, machine)]

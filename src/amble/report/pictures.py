@@ -58,8 +58,11 @@ def _draw_token(axes: Any, points: Any, agents: Any, m: int) -> None:
         axes.text(*spot, f"$z_{{{m}}}$", color=colour, fontsize=13, ha="center", va="center", zorder=5)
 
 
-def timeline_picture(run: Any, path: Path, hops: int = 40) -> Path:
-    """One line an agent, time to the right: a bar is a visit, in the token's colour, with the copy that it updates."""
+def timeline_picture(run: Any, path: Path, hops: int = 40, first: int = 0) -> Path:
+    """One line per agent, time to the right: a bar is a visit, in the token's colour, with the copy that it updates.
+
+    Agents and tokens are counted from `first`; the paper counts from one.
+    """
     if isinstance(run.schedule, Rounds):
         return _rounds_picture(run, path, max(1, hops // run.network.agents))
     shown = run.schedule.first(hops)
@@ -81,12 +84,12 @@ def timeline_picture(run: Any, path: Path, hops: int = 40) -> Path:
         axes.plot(
             np.stack([ends[:-1], begins[1:]]), np.stack([levels[:-1], levels[1:]]), color=colour, lw=0.7, alpha=0.6
         )
-        axes.hlines(levels, begins, ends, color=colour, lw=6, label=f"token {m}")
+        axes.hlines(levels, begins, ends, color=colour, lw=6, label=f"token {m + first}")
         if labelled:
             for k, x, y in zip(mine, ends, levels, strict=True):
-                words = f"{k + 1}: $\\hat{{z}}_{{{shown.agent[k]},{m}}}$"
+                words = f"{k + 1}: $\\hat{{z}}_{{{shown.agent[k] + first},{m + first}}}$"
                 axes.text(x, y + 0.3, words, fontsize=6.5, color=colour, ha="center")
-    axes.set_yticks(range(len(active)), [f"agent {i}" for i in active], fontsize=7)
+    axes.set_yticks(range(len(active)), [f"agent {i + first}" for i in active], fontsize=7)
     axes.set_ylim(-0.6, len(active) - 0.1)
     explained = "; a label is the hop, and the copy that it updates: of which agent, of which token" if labelled else ""
     axes.set_xlabel(f"virtual time ({word}){explained}")

@@ -9,7 +9,7 @@ from amble.report.claims import Cell, Claim, Verdict
 from amble.report.markup import Markup, join, tag
 from amble.report.sections import BYTES, TIME, UNITS, Line, Section, best_metric, columns, lines, slugs
 from amble.report.table import BYTES as BYTE_UNITS
-from amble.report.table import LARGE, in_units, known
+from amble.report.table import LARGE, in_units, known, percent
 from amble.report.table import SECONDS as SECOND_UNITS
 
 WITHIN = (0.01, 0.001)
@@ -57,7 +57,7 @@ def _summary(group: str, named: Sequence[tuple[str, Section]]) -> Markup:
 def quantity(value: float, cost: str) -> str:
     """A cost with its unit, in three digits; also a "share", in per cent, and a plain "number"."""
     if cost == "share":
-        return f"{100 * value:.3g} %"
+        return percent(value)
     if cost == "number":
         return f"{value:.3g}"
     if cost == UNITS or value == 0:
@@ -86,7 +86,8 @@ def claim_block(claim: Claim) -> Markup:
             name = tag("b", row.name) if row.claimed else row.name
             rows.append(tag("tr", tag("th", name, scope="row"), *cells))
         if claim.verdicts:
-            words = [tag("td", verdict_word(verdict)) for verdict in claim.verdicts]
+            words = [tag("td")] * (len(claim.columns) - len(claim.verdicts))
+            words += [tag("td", verdict_word(verdict)) for verdict in claim.verdicts]
             rows.append(tag("tr", tag("th", "verdict", scope="row"), *words))
         table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
         parts.append(scrolling(table, f"Numbers behind: {claim.text}"))

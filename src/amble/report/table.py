@@ -10,6 +10,7 @@ from rich.text import Text
 from amble.report.claims import Verdict
 
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+COLOURS = {Verdict.HELD: "green", Verdict.FAILED: "red", Verdict.IN_PART: "yellow", Verdict.UNDECIDED: "dim"}
 BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 LARGE = 1e4  # beyond it a metric is a lost run's
 
@@ -30,7 +31,7 @@ def known(value: float, form: str = ".4f") -> str:
 
 def percent(share: float) -> str:
     """A share in four digits; what is only near 100 % does not read as 100 %."""
-    return "100 %" if share == 1 else f"{min(100 * share, 99.99):.4g} %"
+    return f"{100 * share if share >= 1 else min(100 * share, 99.99):.4g} %"
 
 
 def count(value: int) -> str:
@@ -79,7 +80,6 @@ def comparison_table(comparison: Any) -> Table:
 
 def verdict_table(sections: Sequence[Any]) -> Table:
     """The claims of one group of sections: claims down, sections across."""
-    colours = {Verdict.HELD: "green", Verdict.FAILED: "red", Verdict.IN_PART: "yellow", Verdict.UNDECIDED: "dim"}
     title = f"Which claims held, {sections[0].group}" if sections[0].group else "Which claims held"
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title=title)
     table.add_column("claim", overflow="fold")
@@ -87,5 +87,16 @@ def verdict_table(sections: Sequence[Any]) -> Table:
         table.add_column(section.title.replace(": ", "\n"))
     for text in dict.fromkeys(claim.text for section in sections for claim in section.claims):
         verdicts = [next((c.verdict for c in section.claims if c.text == text), None) for section in sections]
-        table.add_row(text, *("-" if each is None else f"[{colours[each]}]{each}[/]" for each in verdicts))
+        table.add_row(text, *("-" if each is None else f"[{COLOURS[each]}]{each}[/]" for each in verdicts))
+    return table
+
+
+def studies_table(studies: Any) -> Table:
+    """The other claims, each with its verdict."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), title="Other claims")
+    table.add_column("claim", overflow="fold")
+    table.add_column("verdict")
+    for study in studies:
+        for claim in study.claims:
+            table.add_row(claim.text, f"[{COLOURS[claim.verdict]}]{claim.verdict.value}[/]")
     return table

@@ -45,9 +45,10 @@ def cost_to_close(side: Side, cost: str, share: float, budget: float = np.inf) -
 
 
 def horizon(run: Run, cost: str, budget: float) -> float:
-    """Up to which cost this run can be judged: the budget, or less where it ended before. Diverged is for good."""
+    """Up to which cost this run can be judged: the budget, or less where it ended before. What has diverged, or
+    converged, does so for good."""
     last = float(run.history[cost][-1])
-    return budget if last >= budget or run.stopped in (cost, "diverged") else last
+    return budget if last >= budget or run.stopped in (cost, "diverged", "tolerance") else last
 
 
 def outcome(own: Cell, rivals: Sequence[Cell], at_most: float | None = None) -> Verdict:
