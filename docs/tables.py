@@ -40,7 +40,7 @@ def blocks(kept: dict[str, Any]) -> dict[str, str]:
         "claims-captions": _claims(groups[CAPTIONS]),
         "claims-tuned": _claims(groups[TUNED]),
         "chosen": _chosen(groups[TUNED]),
-        "other-claims": _studies(kept["studies"]),
+        "other-claims": _studies(kept.get("studies", [])),
         "machine": _machine(kept),
     }
 
