@@ -228,33 +228,35 @@ def test_only_changes_are_told_where_there_is_no_terminal():
 
 def test_a_killed_agent_is_down_at_the_next_look_and_neighbours_say_so_too(tmp_path):
     """Within the patience: here within what one look takes, and among the neighbours before a token is reissued."""
-    cluster = make(tmp_path / "run", patience_s=20.0)
+    cluster = make(tmp_path / "run", patience_s=300.0, stall_s=900.0, silence_s=900.0)
     settings = cluster.folder / "agent01" / FILE
-    settings.write_text(
-        settings.read_text().replace("pause_s = 0.0", "pause_s = 1.0")
-    )  # so that tokens are mostly there
+    slow = settings.read_text().replace("pause_s = 0.0", "pause_s = 1.0")  # so that tokens are mostly there
+    settings.write_text(slow)
     with cluster:
         cluster.start_all()
         wait_for(lambda: all_joined(cluster))
-        before = seen(cluster.folder)
-        assert {agent["state"] for agent in before["agents"].values()} == {"up"}
+        assert {agent.state for agent in look(cluster, *cluster.config.agents).values()} == {"up"}
         os.kill(cluster.processes["agent01"].pid, signal.SIGKILL)
-        after = seen(cluster.folder)["agents"]["agent01"]
-        assert (after["state"], after["why"]) == ("down", "killed")
-        away = wait_for(lambda: as_neighbours_say(cluster, "agent01"))
-        assert (away["why"], away["folder"]) == ("unlinked", None)
-        lost = wait_for(lambda: [wait for wait in seen(cluster.folder)["waits"] if wait["why"] == "down"])
+        killed = wait_for(lambda: process.condition(cluster.status("agent01").process) == "gone")
+        agent = look(cluster, *cluster.config.agents)["agent01"]
+        assert (killed, agent.state, agent.why) == (True, "down", "killed")
+        wait_for(lambda: look(cluster, "agent00")["agent01"].state == "down")
+        away = look(cluster, "agent00")["agent01"]
+        assert (away.why, away.folder) == ("unlinked", None)
+        wait_for(
+            lambda: any(wait.why == "down" for name in ("agent00", "agent02") for wait in cluster.status(name).waits)
+        )
+        lost = [wait for wait in seen(cluster.folder)["waits"] if wait["why"] == "down"]
         assert {tuple(wait["whom"]) for wait in lost} == {("agent01",)}
-        assert [wait["until_s"] - wait["since_s"] for wait in lost] == pytest.approx([20.0] * len(lost))
+        assert [wait["until_s"] - wait["since_s"] for wait in lost] == pytest.approx([300.0] * len(lost))
         shown = run("status", cluster.folder).stdout
         assert re.search(r"^agent01 +down ", shown, re.MULTILINE)
         assert "waits for agent01 to come back" in " ".join(shown.split())
 
 
-def as_neighbours_say(cluster, name):
-    """An agent that is down, as seen from another's folder; None while it is not."""
-    agent = seen(cluster.folder / "agent00")["agents"][name]
-    return agent if agent["state"] == "down" else None
+def look(cluster, *names):
+    """The agents, as seen from these folders."""
+    return glance.look({name: cluster.folder / name for name in names}).agents
 
 
 def test_how_far_the_model_moves_is_over_a_lap_of_one_token():

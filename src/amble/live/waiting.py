@@ -1,5 +1,6 @@
 """What an agent waits for: whom, since when and until when, as its protocol has it."""
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -46,12 +47,13 @@ def _of_token(core: Core, now_s: float, m: int, custody: Custody) -> Span:
     errand, to = core.errands[m], custody.to
     if not to:
         return Span("neighbour", (), m, errand.held_s, None)
+    asked_s = math.inf if errand.since_s is None else max(errand.since_s, errand.held_s)
+    stalled_s = asked_s + core.doubts.limit_s(to, errand.taken)
     if to in core.down_s:
         since_s = core.down_s[to]
-        return Span("down", (to,), m, since_s, since_s + core.settings.patience_s if core.visits.exact else None)
-    asked_s = now_s if errand.since_s is None else max(errand.since_s, errand.held_s)
-    return Span("passing" if errand.taken else "answer", (to,), m, asked_s,
-                asked_s + core.doubts.limit_s(to, errand.taken))  # fmt: skip
+        until_s = min(since_s + core.settings.patience_s, stalled_s) if core.visits.exact else None
+        return Span("down", (to,), m, since_s, until_s)
+    return Span("passing" if errand.taken else "answer", (to,), m, min(asked_s, now_s), stalled_s)
 
 
 def _unmet(core: Core) -> tuple[str, ...]:
