@@ -3,6 +3,7 @@
 import configparser
 import re
 import runpy
+import subprocess
 import tomllib
 
 import pytest
@@ -94,6 +95,15 @@ def test_the_demo_says_what_is_seen_and_what_to_type_next(tmp_path, monkeypatch,
     assert commands[:2] == ["source .venv/bin/activate", "amble up"]
     for code in commands[1:]:
         check_command(code)
+
+
+def test_make_demo_installs_what_amble_up_needs(tmp_path):
+    """As make would do it in a clone without an environment."""
+    command = ["make", "--dry-run", "demo", f"VENV={tmp_path}/none"]
+    steps = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (extras,) = re.findall(r"pip install .*'\.\[(.*)\]'", steps)
+    assert {"sim", "live"} <= set(extras.split(","))
+    assert steps.index("pip install") < steps.index("examples/demo.py")
 
 
 def test_the_service_is_started_again_until_that_is_of_no_use():
