@@ -29,8 +29,8 @@ paper: $(VENV)/.sim
 
 # the pictures of docs/methods.md
 figures: $(VENV)/.demo
-	$(BIN)/amble compare -m all --tune --hops 4000 --out demo/methods && cp demo/methods/compare.png docs/methods.png
-	$(BIN)/amble compare examples/token-rules.toml --out demo/rules && cp demo/rules/compare.png docs/token-rules.png
+	$(BIN)/amble compare -m all --tune --hops 4000 --again --out demo/methods && cp demo/methods/compare.png docs/methods.png
+	$(BIN)/amble compare examples/token-rules.toml --again --out demo/rules && cp demo/rules/compare.png docs/token-rules.png
 
 # all that amble compare and amble up need
 $(VENV)/.demo: pyproject.toml

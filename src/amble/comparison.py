@@ -10,6 +10,7 @@ from amble import network as networks
 from amble import penalised as penalty
 from amble.chance import check_seed
 from amble.errors import AmbleError, need
+from amble.kept import check_folder, remove_runs
 from amble.methods import check
 from amble.problem import Problem
 from amble.progress import interruptible
@@ -17,6 +18,7 @@ from amble.run import Run
 from amble.simulation import check_problem, simulate
 
 TABLE_WIDTH = 80
+REPLACE = "give another folder, or again=True to replace it"
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,10 @@ class Comparison:
 
         return write_page(Path(path), group(self.runs), title="Comparison of methods")
 
-    def save(self, folder: str | Path) -> list[Path]:
-        """Every run as FOLDER/1-i-bcd.json and .npz, and so on."""
+    def save(self, folder: str | Path, again: bool = False) -> list[Path]:
+        """Every run as FOLDER/1-i-bcd.json and .npz, and so on; `again` replaces a comparison that is there."""
+        check_folder(Path(folder), again, REPLACE)
+        remove_runs(Path(folder))
         return [run.save(Path(folder) / file_name(k, run)) for k, run in enumerate(self.runs, 1)]
 
 
@@ -118,6 +122,7 @@ def compare(
     engine: str = "auto",
     progress: bool = True,
     keep: str | Path | None = None,
+    again: bool = False,
 ) -> Comparison:
     """Simulate each method on one problem and network, with the same seed, walk and timing.
 
@@ -126,7 +131,8 @@ def compare(
     methods : a list of methods with their settings
     problem, network, hops, rounds, time_s, comm_units, tolerance, walk, timing, seed, start, tune, every, penalised,
     optimum, engine, progress : as of `simulate`
-    keep : a folder in which each run is saved as soon as it is done
+    keep : a folder in which each run is saved as soon as it is done; one that holds a comparison already is refused
+    again : replace that one instead, as soon as the first run is done
 
     Returns
     -------
@@ -166,6 +172,8 @@ def compare(
         "engine": engine,
         "progress": progress,
     }
+    if keep is not None:
+        check_folder(Path(keep), again, REPLACE)
     runs: list[Run] = []
     with interruptible() as asked:
         for method in methods:
@@ -173,6 +181,8 @@ def compare(
                 break
             runs.append(simulate(method, problem, network, **options))
             if keep is not None:
+                if len(runs) == 1:
+                    remove_runs(Path(keep))
                 runs[-1].save(Path(keep) / file_name(len(runs), runs[-1]))
     return Comparison(tuple(runs))
 

@@ -15,6 +15,7 @@ from amble.comparison import Comparison, compare
 from amble.data.datasets import NAMES, Dataset, load
 from amble.data.files import read_file
 from amble.errors import AmbleError, unknown
+from amble.kept import check_folder
 from amble.methods import own
 from amble.network import Network
 from amble.problem import Problem, split
@@ -139,14 +140,17 @@ class Experiment:
             raise AmbleError(f"{str(error).rstrip('.')}; nor is there a file {self.data}.")
         return read_file(self.data, categorical="one-hot" if self.one_hot else "refuse", **of_files)
 
-    def run(self, progress: bool = True, keep: Path | None = None) -> Comparison:
-        """Everything is checked and built, then the methods run, each kept in a folder as soon as it is done."""
+    def run(self, progress: bool = True, keep: Path | None = None, again: bool = False) -> Comparison:
+        """Everything is checked and built, then the methods run, each kept in a folder as soon as it is done. A folder
+        that holds a comparison already is refused or, with `again`, has it replaced."""
+        if keep is not None:
+            check_folder(keep, again, "give another with --out, or --again to replace it")
         chosen, problem, network = self.build()
         if keep is not None:
             make_folder(keep)
         names = (*LIMITS, "walk", "timing", "seed", "start", "every", "tune", "penalised")
         options = {name: getattr(self, name) for name in names}
-        return compare(chosen, problem, network, keep=keep, progress=progress, **options)
+        return compare(chosen, problem, network, keep=keep, again=again, progress=progress, **options)
 
 
 _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list"}

@@ -146,11 +146,13 @@ def compare(
     out: Annotated[
         Path | None, of(RUN, "--out", "-o", help="Folder for figures and runs.  [default: amble-out]")
     ] = None,
+    again: Annotated[bool, of(RUN, "--again", help="Replace the comparison that is in that folder.")] = False,
     hops: Annotated[int | None, of(STOP, help="After this many visits.")] = None,
     time_s: Annotated[float | None, of(STOP, "--time-s", help="After this many virtual seconds.")] = None,
     comm_units: Annotated[int | None, of(STOP, "--comm-units", help="After this many link crossings.")] = None,
     tolerance: Annotated[float | None, of(STOP, help="When the model moves less than this over a lap.")] = None,
 ) -> None:
+    from amble.comparison import file_name
     from amble.experiment import Experiment, parse, parse_sizes, parse_slow, read
     from amble.progress import interruptible
 
@@ -197,7 +199,7 @@ def compare(
     folder, screen = Path(settings.out), console()
     with interruptible(patient=True) as asked, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        chosen = settings.run(keep=folder)
+        chosen = settings.run(keep=folder, again=again)
         for words in dict.fromkeys(str(each.message) for each in caught):
             screen.print(f"[yellow]note:[/] {words}")
         if not chosen.runs:
@@ -206,7 +208,7 @@ def compare(
         screen.print(chosen.table())
         if not settings.tune:
             screen.print("Steps and penalties as given, or by default; --tune chooses them.", style="dim")
-        names = [path.name for path in sorted(folder.glob("*.json"))] + draw_all(chosen, folder)
+        names = [f"{file_name(k, run)}.json" for k, run in enumerate(chosen, 1)] + draw_all(chosen, folder)
         screen.print(f"written to {folder}/: {', '.join(names)} (each .json with its .npz)")
         if asked.is_set():
             screen.print("[yellow]stopped early:[/] the table and files hold what was done until then.")
