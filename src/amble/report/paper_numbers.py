@@ -80,6 +80,7 @@ def _line(line: Line) -> dict[str, Any]:
         "reading": line.column_suffix,
         "tuned": first.tuning.get("setting"),  # the setting that was, or None
         "tuned_for_reading": first.tuning.get("reading") is not None,
+        "refused": first.tuning.get("refused", []),  # values that looked better in pilot runs and rose in a full one
         **needed,
     }
 

@@ -1,0 +1,75 @@
+"""The tables of README.md and docs/reproduce.md are those of docs/paper.json, and that file holds what runs show."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import amble
+from amble.report.paper_numbers import WITHIN, numbers
+from amble.report.sections import Section
+
+DOCS = Path(__file__).parent.parent / "docs"
+spec = importlib.util.spec_from_file_location("tables", DOCS / "tables.py")
+tables = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(tables)
+KEPT = json.loads(tables.KEPT.read_text())
+
+
+@pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.name)
+def test_the_tables_are_those_of_the_kept_figures(page):
+    text = page.read_text()
+    assert tables.BLOCK.search(text)
+    assert tables.rewritten(text, tables.blocks(KEPT)) == text, "run python docs/tables.py"
+
+
+def test_another_figure_is_another_table():
+    other = json.loads(json.dumps(KEPT))
+    section = next(each for each in other["sections"] if each["group"] == tables.CAPTIONS)
+    line = next(each for each in section["lines"] if each["method"] == "Relay")
+    line["comm_units"] = 7777.0
+    claim = section["claims"][0]
+    claim["verdict"] = "undecided" if claim["verdict"] != "undecided" else "held"
+    page = tables.PAGES[1].read_text()
+    after = tables.rewritten(page, tables.blocks(other))
+    assert "7,777" in after
+    assert "7,777" not in page
+    assert tables.blocks(other)["claims-captions"] != tables.blocks(KEPT)["claims-captions"]
+
+
+def test_what_was_not_reached_is_more_than_the_budget():
+    section = {"budgets": {"time_s": 0.28, "comm_units": 5000.0}}
+    assert tables._cell({"time_s": None, "comm_units": None}, section) == "> 5,000, > 280 ms"
+    assert tables._cell({"time_s": 0.0125, "comm_units": 41.0}, section, "WPG") == "WPG 41, 12.5 ms"
+
+
+def test_the_kept_numbers_are_the_runs():
+    """Computed once more by hand, record by record, within each budget."""
+    problem = amble.split(amble.load("diabetes"), agents=6)
+    runs = [
+        amble.simulate(method, problem, hops=600, seed=seed, progress=False)
+        for method in (amble.Relay(), amble.APIBCD(tau=0.1, tokens=3), amble.WPG(alpha=0.5))
+        for seed in (0, 1, 2)
+    ]
+    budgets = {"time_s": 0.01, "comm_units": 150.0}
+    kept = numbers([Section("A title", tuple(runs), group="a group", budgets=budgets)], {"computer": "an abacus"})
+    (section,) = kept["sections"]
+    assert (section["data"], section["group"], section["seeds"]) == ("diabetes", "a group", [0, 1, 2])
+    for line in section["lines"]:
+        own = [run for run in runs if run.method.label == line["method"]]
+        for cost, budget in budgets.items():
+            needed = []
+            for run in own:
+                values, paid = run.history[f"metric{line['reading']}"], run.history[cost]
+                near = [bool(value <= run.problem["optimum_metric"] * (1 + WITHIN)) for value in values]
+                inside = [k for k in range(len(paid)) if paid[k] <= budget]
+                first = [k for k in inside if all(near[j] for j in inside if j >= k)]
+                needed.append(paid[first[0]] if first else np.inf)
+            middle = sorted(needed)[1]
+            assert line[cost] == (pytest.approx(middle, rel=1e-3) if np.isfinite(middle) else None)
+    reached = {line["method"] for line in section["lines"] if line["comm_units"] is not None}
+    assert "Relay" in reached
+    assert any(line["comm_units"] is None for line in section["lines"])
+    json.dumps(kept)
