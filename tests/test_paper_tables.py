@@ -54,7 +54,7 @@ def test_the_kept_numbers_are_the_runs():
         for seed in (0, 1, 2)
     ]
     budgets = {"time_s": 0.01, "comm_units": 150.0}
-    kept = numbers([Section("A title", tuple(runs), group="a group", budgets=budgets)], {"computer": "an abacus"})
+    kept = numbers([Section("A title", tuple(runs), group="a group", budgets=budgets)], [], {"computer": "an abacus"})
     (section,) = kept["sections"]
     assert (section["data"], section["group"], section["seeds"]) == ("diabetes", "a group", [0, 1, 2])
     for line in section["lines"]:
