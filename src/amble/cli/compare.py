@@ -66,8 +66,8 @@ def methods_help() -> str:
 
 
 def of(panel: str, *names: str, **settings: Any) -> Any:
-    """An option of one group of the help."""
-    return typer.Option(*names, rich_help_panel=panel, **settings)
+    """An option of one group of the help, which has its default in its words: the file's settings come between."""
+    return typer.Option(*names, rich_help_panel=panel, show_default=False, **settings)
 
 
 DATA, SPLIT, HOW, RUN = "Data", "Agents and their losses", "Network, walk and time", "Methods"
@@ -76,7 +76,9 @@ STOP = "When to stop (by default after 10,000 hops)"
 
 @app.command(cls=WithMethods, help=COMPARE_HELP, short_help="Compare methods: a table, a figure, the saved runs.")
 def compare(
-    experiment: Annotated[Path | None, typer.Argument(help="A TOML file of settings, all optional.")] = None,
+    experiment: Annotated[
+        Path | None, typer.Argument(help="A TOML file of settings, all optional.", show_default=False)
+    ] = None,
     data: Annotated[
         str | None, of(DATA, help="A name (see: amble data) or the path of a file.  [default: diabetes]")
     ] = None,
