@@ -105,6 +105,7 @@ BAD = [
     (["kind.toml"], "agents = '3' was given; it must be a whole number"),
     (["broken.toml"], "broken.toml is not valid TOML"),
     (["method.toml"], "write each method as a table"),
+    (["timing.toml", "--slow", "3=2"], "there is no timing named '3'"),
     (["--out", "key.toml"], "nothing can be written to the folder key.toml; give one of yours"),
 ]
 
@@ -112,6 +113,7 @@ BAD = [
 @pytest.mark.parametrize(("words", "sentence"), BAD, ids=[" ".join(words) for words, _ in BAD])
 def test_bad_input_is_one_sentence_and_exit_code_2_with_nothing_written(words, sentence, tmp_path, monkeypatch, capsys):
     files = {"key": "agnets = 3", "kind": 'agents = "3"', "broken": "agents = ", "method": 'methods = ["I-BCD"]'}
+    files["timing"] = "timing = 3"
     for name, text in files.items():
         (tmp_path / f"{name}.toml").write_text(text)
     before = sorted(tmp_path.iterdir())

@@ -194,9 +194,8 @@ def compare(
         parsed = parse(timing)
         given["timing"] = {"model": parsed.pop("name"), **parsed}
     if slow is not None:
-        chosen_timing = given.get("timing", "paper")
-        plain = {"model": chosen_timing} if isinstance(chosen_timing, str) else chosen_timing
-        given["timing"] = {**plain, "slowdown": parse_slow(slow)}
+        base = given.get("timing", "paper")
+        given["timing"] = {**(base if isinstance(base, dict) else {"model": str(base)}), "slowdown": parse_slow(slow)}
     settings = Experiment().with_settings(given)
     folder, screen = Path(settings.out), console()
     with interruptible(patient=True) as asked, warnings.catch_warnings(record=True) as caught:
