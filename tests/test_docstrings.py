@@ -7,8 +7,9 @@ import inspect
 import pytest
 
 import amble
+from amble import testing
 
-MODULES = sorted({*amble._HOMES, "amble.network"})
+MODULES = sorted({*amble._HOMES, "amble.network", "amble.testing.methods", "amble.testing.objectives"})
 PUBLIC = [
     amble.compare,
     amble.load,
@@ -24,6 +25,8 @@ PUBLIC = [
     amble.Run.predict,
     amble.Run.time_to,
     amble.networks.from_networkx,
+    testing.check_method,
+    testing.check_objective,
     amble.networks.make,
 ]
 

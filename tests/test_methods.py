@@ -8,9 +8,8 @@ import pytest
 
 import amble
 from amble import methods, networks, replay
-from amble.arrays import named_leaves, tree_map
-from amble.objectives import LeastSquares, Logistic
 from amble.replay import compiled
+from amble.testing import methods as testing
 
 N, P = 8, 4
 FORMS = {
@@ -78,19 +77,6 @@ def go(method, hops=90, problem=PROBLEM, **options):
     return amble.simulate(method, problem, NETWORK, **options)
 
 
-def leaves_of(state):
-    """Every array of a state by its name."""
-    parts = {part: getattr(state, part) for part in ("agents", "slots", "tokens")}
-    named = {key: leaf for part, tree in parts.items() for key, leaf in named_leaves(tree, part).items()}
-    return {**named, "x_sum": state.x_sum, "lost": state.lost}
-
-
-def assert_close(one, other, tolerance, name=""):
-    one, other = np.asarray(one), np.asarray(other)
-    assert one.shape == other.shape, name
-    assert np.abs(one - other).max(initial=0) <= tolerance * np.abs(other).max(initial=0), name
-
-
 def relative(one, other):
     return np.linalg.norm(one - other) / np.linalg.norm(other)
 
@@ -104,118 +90,11 @@ def test_every_method_is_under_contract():
             assert used >= set(allowed) - {"auto"}, label
 
 
-def some_objective(kind):
-    rng = np.random.default_rng(0)
-    X, rows, ridge = rng.normal(size=(9, P)), np.full(9, 1 / 9), np.full(P, 0.1)
-    if kind == "least squares":
-        return LeastSquares.build(X, rng.normal(size=9), rows, ridge)
-    return Logistic.build(X, rng.integers(0, 2, 9), rows, ridge)
-
-
-def check_step(method, f, xp, array_type):
-    """Three visits or rounds: every array keeps its shape, its kind and float64."""
-    rule, zero = methods.rules(method), xp.zeros(P)
-    agent = rule.agent(f, zero)
-    if methods.is_round(method):
-        first = (agent,)
-        for k in range(3):
-            heard = rule.say(agent) + xp.full(P, 0.1 * k)
-            assert heard.shape == (P,)
-            agent = rule.round(f, agent, heard, xp.asarray(3.0))
-        last, model = (agent,), agent.x
-    else:
-        slot, token = rule.slot(zero), rule.token(zero, N, method.tokens - 1)
-        first = (agent, slot, token)
-        for _ in range(3):
-            agent, slot, token = rule.visit(f, agent, slot, token)
-        last, model = (agent, slot, token), rule.estimate(token)
-    assert agent.x.shape == model.shape == (P,)
-    assert model.dtype == np.float64
-    assert float(xp.sum(xp.abs(model))) > 0
-    for before, after in zip(first, last, strict=True):
-        assert type(before) is type(after)
-        held, holds = named_leaves(before, "held"), named_leaves(after, "held")
-        assert held.keys() == holds.keys()
-        for key in held:
-            assert np.shape(held[key]) == np.shape(holds[key]), key
-            assert held[key].dtype == holds[key].dtype == np.float64, key
-            assert isinstance(holds[key], array_type), key
-
-
-@pytest.mark.parametrize("kind", ["least squares", "logistic"])
+@pytest.mark.parametrize("check", testing.METHOD_CHECKS, ids=lambda check: check.__name__)
 @all_forms
-def test_shapes_on_numpy(name, kind):
-    """`visit(f, agent, slot, token) -> (agent, slot, token)`, `round(f, agent, heard, degree)`: alike, on NumPy."""
-    check_step(FORMS[name], some_objective(kind), np, (np.ndarray, np.float64))
-
-
-@all_forms
-def test_shapes_on_jax(name):
-    """The same code with jax.numpy arrays; Relay's guard only where the loss is not quadratic."""
-    import jax
-
-    with jax.enable_x64(True):
-        kind = "logistic" if name.startswith("Relay, full") else "least squares"
-        f = tree_map(jax.numpy.asarray, some_objective(kind))
-        check_step(FORMS[name], f, jax.numpy, jax.Array)
-
-
-@all_forms
-def test_both_engines_have_the_same_numbers(name):
-    """Two engines, the same numbers: every record and every array of the state, to 1e-9."""
-    one, other = (go(FORMS[name], engine=engine) for engine in ENGINES)
-    assert np.array_equal(one.recorded, other.recorded)
-    assert len(one.recorded) >= 3
-    for k in range(len(one.recorded)):
-        assert_close(one.consensus[k], other.consensus[k], 1e-9)
-        assert_close(one.local[k], other.local[k], 1e-9)
-    mine, yours = leaves_of(one.state), leaves_of(other.state)
-    assert mine.keys() == yours.keys()
-    for key in mine:
-        assert mine[key].dtype == yours[key].dtype, key
-        assert_close(mine[key], yours[key], 1e-9, key)
-    assert_close(one.models.sum(axis=0), one.state.x_sum, 1e-12)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@all_forms
-def test_the_same_seed_gives_the_same_bits(name, engine):
-    """Randomness is a function of the seed: models, state, clock and costs, to the bit."""
-    one, other = (go(FORMS[name], 50, engine=engine) for _ in range(2))
-    assert np.array_equal(one.consensus, other.consensus)
-    assert np.array_equal(one.local, other.local)
-    assert all(np.array_equal(a, b) for a, b in zip(one.schedule, other.schedule, strict=True))
-    assert all(np.array_equal(one.history[key], other.history[key], equal_nan=True) for key in one.history)
-    mine, yours = leaves_of(one.state), leaves_of(other.state)
-    assert all(np.array_equal(mine[key], yours[key]) for key in mine)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@all_forms
-def test_names_of_agents_do_not_matter(name, engine):
-    """Permuting the agents' names, schedule and network with them, changes the result by rounding only."""
-    method, hops = FORMS[name], 60
-    schedule = go(method, hops, engine="plain").schedule
-    names = np.random.default_rng(2).permutation(N)  # agent i is now called names[i]
-    back = np.argsort(names)
-    objectives = [PROBLEM.objective(i) for i in range(N)]
-    renamed = amble.Problem.from_objectives([objectives[i] for i in back], P)
-    network = networks.from_edges(N, names[NETWORK.edges])
-    other = schedule
-    if not methods.is_round(method):
-        other = schedule._replace(agent=names[schedule.agent].astype(schedule.agent.dtype))
-    states, models = [], []
-    for problem, over, along in ((PROBLEM, NETWORK, schedule), (renamed, network, other)):
-        machine = replay.make(engine, method, problem, over)
-        state = machine.advance(machine.start(), along, 0, along.hops)
-        models.append(machine.read(state))
-        states.append(leaves_of(state.on_numpy()))
-    assert np.abs(models[0][0]).max() > 0
-    for one, two in zip(*models, strict=True):
-        assert_close(two, one, 1e-10)
-    for key, leaf in states[0].items():
-        by_agent = key.startswith(("agents", "slots"))
-        assert_close(states[1][key][names] if by_agent else states[1][key], leaf, 1e-10, key)
+def test_the_contract(name, check):
+    """Pure steps, shapes on NumPy and JAX, engines, seeds, names, resuming: what `amble.testing.check_method` tests."""
+    check(methods.check(FORMS[name]))
 
 
 @pytest.mark.parametrize("weights", PROBLEMS)
@@ -370,27 +249,6 @@ def test_divergence_in_a_later_block_of_the_compiled_engine_names_the_right_hop(
     named = int(re.search(r"from hop (\d+) on", str(caught[0].message))[1])
     assert named > 32
     assert abs(named - first_hop_beyond(method, run.schedule)) <= N
-
-
-@all_forms
-def test_a_saved_and_resumed_run_equals_an_unbroken_one(name, tmp_path):
-    """Stopped within a lap, saved, loaded and gone on with: every record, cost and array of the state, to the bit."""
-    method = FORMS[name]
-    whole, begun = (go(method, hops) for hops in (90, 37))
-    begun.save(tmp_path / "run")
-    loaded = amble.load_run(tmp_path / "run")
-    assert loaded.method == begun.method == method
-    held, kept = leaves_of(begun.state), leaves_of(loaded.state)
-    assert held.keys() == kept.keys()
-    assert all(np.array_equal(held[key], kept[key]) and held[key].dtype == kept[key].dtype for key in held)
-    run = amble.resume(loaded, PROBLEM, progress=False, **limits(method, 90))
-    assert np.array_equal(run.recorded, whole.recorded)
-    assert np.array_equal(run.consensus, whole.consensus)
-    assert np.array_equal(run.local, whole.local)
-    assert all(np.array_equal(run.history[key], whole.history[key], equal_nan=True) for key in whole.history)
-    mine, yours = leaves_of(run.state), leaves_of(whole.state)
-    assert mine.keys() == yours.keys()
-    assert all(np.array_equal(mine[key], yours[key]) for key in mine)
 
 
 def test_a_state_is_alike_from_both_engines_and_from_disk(tmp_path):

@@ -37,6 +37,8 @@ def check_rows(X: Any, y: Any, task: str, whose: str) -> tuple[Any, Any]:
     if task not in TASKS:
         raise unknown("task", task, TASKS)
     try:
+        if "c" in (np.asarray(X).dtype.kind, np.asarray(y).dtype.kind):
+            raise TypeError("not complex ones")
         X = np.asarray(X, np.float64, order="C")  # so that the same rows give the same bits
         y = np.asarray(y, np.float64) if task == "regression" else np.asarray(y)
     except (TypeError, ValueError) as error:
@@ -53,6 +55,12 @@ def check_rows(X: Any, y: Any, task: str, whose: str) -> tuple[Any, Any]:
             f"{whose}: X has {len(bad)} values that are not finite (the first is {X[row, column]} in row {row}, "
             f"column {column}); fill or drop them first."
         )
+    if y.dtype.kind == "O":
+        kinds = {str if isinstance(label, str) else type(label) for label in y.tolist()}
+        if kinds != {str}:
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise AmbleError(f"{whose}: y holds labels of type {names}; give all as text, or all as numbers.")
+        y = y.astype(str)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise AmbleError(
@@ -96,6 +104,9 @@ def assemble(
     """The fields of a Problem that follow from rows and who holds them."""
     if weights not in WEIGHTS:
         raise unknown("weighting", weights, WEIGHTS)
+    for option, flag in (("intercept", intercept), ("scale", scale)):
+        if not isinstance(flag, bool | np.bool_):
+            raise AmbleError(f"{option}={flag!r} was given; it must be True or False.")
     if not (is_number(ridge) and 0 <= ridge < np.inf):
         raise AmbleError(f"ridge={ridge} was given; it must be a number, zero or more.")
     regression, given = task == "regression", parts

@@ -9,7 +9,7 @@ from typing import Any
 from amble import network as networks
 from amble import penalised as penalty
 from amble.chance import check_seed
-from amble.errors import AmbleError, need
+from amble.errors import AmbleError, as_path, need
 from amble.kept import check_folder, remove_runs
 from amble.methods import check
 from amble.problem import Problem
@@ -85,14 +85,14 @@ class Comparison:
         """The metric against virtual time and against communication, like the paper's figures."""
         from amble.report.figures import comparison_figure
 
-        return comparison_figure(self, Path(path))
+        return comparison_figure(self, as_path(path, "the figure"))
 
     def report(self, path: str | Path) -> Path:
         """One web page with plots, tables and settings, that opens without a network."""
         from amble.report.page import write_page
         from amble.report.sections import group
 
-        return write_page(Path(path), group(self.runs), title="Comparison of methods")
+        return write_page(as_path(path, "the page"), group(self.runs), title="Comparison of methods")
 
     def save(self, folder: str | Path, again: bool = False) -> list[Path]:
         """Every run as FOLDER/1-i-bcd.json and .npz, and so on; `again` replaces a comparison that is there."""

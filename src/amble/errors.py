@@ -3,7 +3,9 @@
 import difflib
 import importlib
 import numbers
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 
@@ -57,6 +59,13 @@ def need(module: str, extra: str) -> Any:
 def shown(value: Any) -> str:
     """What was given, in a sentence: a plain value as it is, anything else by its type."""
     return repr(value) if isinstance(value, str | numbers.Number | None) else f"a {type(value).__name__}"
+
+
+def as_path(path: Any, role: str) -> Path:
+    """A path, or one sentence where something else was given for it."""
+    if not isinstance(path, str | os.PathLike):
+        raise AmbleError(f"{shown(path)} was given as {role}; give a path, as text or as a pathlib.Path.")
+    return Path(path)
 
 
 def expect(value: Any, kind: type, role: str, advice: str) -> None:

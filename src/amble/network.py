@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from amble.chance import check_seed
-from amble.errors import AmbleError, is_number, need, shown, unknown
+from amble.errors import AmbleError, is_number, is_whole, need, shown, unknown
 
 NAMES = ("random", "ring", "complete", "grid", "geometric")
 DENSITY = 0.7  # of a random network, where none is given
@@ -47,14 +47,23 @@ class Network:
 
 
 def check_agents(agents: Any) -> None:
-    if not isinstance(agents, int | np.integer) or isinstance(agents, bool) or agents < 1:
-        raise AmbleError(f"agents={agents} was given; a network needs at least one agent.")
+    if not is_whole(agents) or agents < 1:
+        raise AmbleError(
+            f"agents={agents!r} was given; a network needs at least one agent, and a whole number of them."
+        )
 
 
 def from_edges(agents: int, edges: Any, name: str = "network") -> Network:
     """From rows (i, j); repeated links and loops are dropped, and every agent must be reachable."""
     check_agents(agents)
-    edges = np.asarray(edges, np.int64).reshape(-1, 2)
+    given = edges
+    try:
+        edges = np.asarray(given, np.float64).reshape(-1, 2)
+    except (TypeError, ValueError):
+        edges = np.full((1, 2), np.nan)
+    if not (edges == np.round(edges)).all():
+        raise AmbleError(f"{shown(given)} was given as the links; give pairs of agents' numbers, such as [(0, 1)].")
+    edges = edges.astype(np.int64)
     if len(edges) and not (edges.min() >= 0 and edges.max() < agents):
         stranger = edges.min() if edges.min() < 0 else edges.max()
         raise AmbleError(f"a link names agent {stranger}; agents are numbered 0 to {agents - 1}.")
@@ -118,12 +127,14 @@ def random(agents: int, density: float = DENSITY, seed: int = 0) -> Network:
 
 def ring(agents: int) -> Network:
     """Agent i talks to i - 1 and i + 1."""
+    check_agents(agents)
     i = np.arange(agents)
     return from_edges(agents, np.column_stack([i, (i + 1) % agents]), "ring")
 
 
 def complete(agents: int) -> Network:
     """Everyone talks to everyone."""
+    check_agents(agents)
     return from_edges(agents, np.column_stack(np.triu_indices(agents, 1)), "complete")
 
 
@@ -147,6 +158,8 @@ def geometric(agents: int, radius: float | None = None, seed: int = 0) -> Networ
     places = np.random.default_rng([check_seed(seed), agents]).random((agents, 2))
     tree = cKDTree(places)
     if radius is not None:
+        if not (is_number(radius) and radius > 0):
+            raise AmbleError(f"radius={radius!r} was given; it must be a number above zero.")
         return from_edges(agents, tree.query_pairs(radius, output_type="ndarray"), f"geometric({radius:g})")
     radius = float(np.sqrt(2 * np.log(max(agents, 2)) / (np.pi * agents)))
     while True:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from amble.assemble import Scaling, prepare
-from amble.errors import AmbleError
+from amble.errors import AmbleError, shown
 from amble.rows import check_width, in_order
 
 
@@ -15,12 +15,10 @@ def predict(
 ) -> Any:
     """On rows in the units of training: targets in their own units, or labels (None: a regression)."""
     rows = prepare(check_width(in_order(X, columns, "the rows"), len(scaling.X_mean), "the rows"), scaling, intercept)
-    W = np.asarray(w)
-    if W.dtype.kind not in "biuf" or W.ndim != 1 or len(W) % rows.shape[1]:
-        shape = f" of shape {W.shape}" if W.dtype.kind in "biuf" else ""
+    W = check_model(w)
+    if len(W) % rows.shape[1]:
         raise AmbleError(
-            f"a {type(w).__name__}{shape} was given as the model; give its numbers, such as run.model, or use "
-            "run.predict(X)."
+            f"the model has {len(W)} numbers, and {rows.shape[1]} unknowns per class; give that of these rows."
         )
     found = guess(W[None], rows, labels is None)[0]
     return found * scaling.y_std + scaling.y_mean if labels is None else np.asarray(labels)[found]
@@ -32,3 +30,11 @@ def guess(W: Any, rows: Any, regression: bool) -> Any:
         return W @ rows.T
     scores = (W.reshape(-1, rows.shape[1]) @ rows.T).reshape(len(W), -1, len(rows))
     return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def check_model(w: Any) -> Any:
+    """A model as an array of numbers, or one sentence where something else was given for it."""
+    W = np.asarray(w)
+    if W.dtype.kind not in "biuf" or W.ndim != 1:
+        raise AmbleError(f"{shown(w)} was given as the model; give its numbers, run.model, or use run.predict(X).")
+    return W

@@ -17,7 +17,7 @@ from amble.data.partition import Parts, partition, settle
 from amble.errors import AmbleError, expect, is_number, is_whole, shown
 from amble.objectives import LeastSquares, Logistic, Softmax
 from amble.optimum import UNASKED_UP_TO, UNASKED_UP_TO_OWN, NoOptimum, Optimum, find
-from amble.predicting import guess, predict
+from amble.predicting import check_model, guess, predict
 from amble.rows import check_pairs, heldout_rows, in_order, infer_task, names_of
 
 SCORES_AT_ONCE = 2**22
@@ -93,7 +93,7 @@ class Problem:
 
     def metric(self, w: Any) -> float:
         """On the held-out rows: NMSE |Xw - y|^2 / |y - mean(y_train)|^2, or accuracy; nan with no held-out rows."""
-        return float(self.metrics(np.asarray(w)[None])[0])
+        return float(self.metrics(check_model(w)[None])[0])
 
     def metrics(self, W: Any) -> Any:
         """The metric of several models, one a row of W; some at a time, so that memory stays bounded."""
@@ -329,12 +329,11 @@ def split(
     expect(data, Dataset, "the data", advice)
     if not (is_number(test) and 0 <= test < 1):
         raise AmbleError(f"test={test} was given; it is the share of rows held out, from 0 to below 1.")
-    X, y, X_test, y_test = data.X, data.y, data.X_test, data.y_test
+    X, y = check_rows(in_order(data.X, data.columns, data.name), data.y, data.task, data.name)
+    X_test, y_test = data.X_test, data.y_test
     if X_test is None and test > 0:
         if len(y) < 2:
-            raise AmbleError(
-                f"{data.name} has {len(y)} row, and a share of the rows is held out; give test=0, or more rows."
-            )
+            raise AmbleError(f"{data.name} has 1 row, and a share of all rows is held out; give more rows, or test=0.")
         order = np.random.default_rng([check_seed(seed), 0]).permutation(len(y))
         out = order[: max(1, round(test * len(y)))]
         kept = np.sort(order[len(out) :])

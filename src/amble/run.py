@@ -14,7 +14,7 @@ import numpy as np
 from amble import methods, timing
 from amble.arrays import as_tuple, from_named, named_leaves
 from amble.assemble import Scaling
-from amble.errors import AmbleError, is_number, need
+from amble.errors import AmbleError, as_path, is_number, need
 from amble.methods import own
 from amble.network import Network
 from amble.optimum import NoOptimum, Optimum
@@ -192,7 +192,6 @@ class Run:
     def save(self, path: str | Path) -> Path:
         """Write PATH.npz and PATH.json, each whole or not at all; returns the json's path."""
         base = base_path(path)
-        base.parent.mkdir(parents=True, exist_ok=True)
         arrays: dict[str, Any] = {
             "network.starts": self.network.starts,
             "network.neighbours": self.network.neighbours,
@@ -230,7 +229,11 @@ class Run:
             "sha256": hashlib.sha256(held.getbuffer()).hexdigest(),
         }
         text = json.dumps(plain, indent=2, default=lambda number: number.item())  # NumPy's numbers as plain ones
-        write_whole({ending(base, ".npz"): held.getvalue(), ending(base, ".json"): f"{text}\n".encode()})
+        try:
+            base.parent.mkdir(parents=True, exist_ok=True)
+            write_whole({ending(base, ".npz"): held.getvalue(), ending(base, ".json"): f"{text}\n".encode()})
+        except OSError as error:
+            raise AmbleError(f"the run cannot be saved to {base} ({error.strerror}); give a path of yours.") from error
         return ending(base, ".json")
 
 
@@ -253,7 +256,7 @@ def ending(base: Path, suffix: str) -> Path:
 
 def base_path(path: str | Path) -> Path:
     """What the .json and the .npz of a saved run have in common."""
-    path = Path(path)
+    path = as_path(path, "a saved run")
     return path.with_suffix("") if path.suffix in (".npz", ".json") else path
 
 

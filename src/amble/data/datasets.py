@@ -30,7 +30,7 @@ class Dataset:
         if self.task == "classification":
             kind += f" of {len(np.unique(self.y))} classes"
         test = "" if self.X_test is None else f", {len(self.X_test):,} test rows"
-        rows, columns = np.shape(self.X)
+        rows, columns = np.shape(self.X) if np.ndim(self.X) == 2 else (0, 0)
         return f"Dataset({self.name}: {kind}, {rows:,} rows{test}, {columns:,} columns)"
 
 
@@ -54,7 +54,7 @@ def load(name: str) -> Dataset:
     >>> amble.load("diabetes")
     Dataset(diabetes: regression, 442 rows, 10 columns)
     """
-    if name not in SETS:
+    if not isinstance(name, str) or name not in SETS:
         raise unknown("data set", name, SETS)
     known = SETS[name]
     if not known.parts:

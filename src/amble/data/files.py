@@ -14,7 +14,7 @@ from amble.data.encoding import encode
 from amble.data.packed import as_text, inner_suffix, read_bytes, unpacked
 from amble.data.tables import Table
 from amble.data.targets import find_target, labels_or_amounts, targets
-from amble.errors import AmbleError, unknown
+from amble.errors import AmbleError, as_path, unknown
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 CATEGORICAL = ("refuse", "one-hot")
@@ -57,7 +57,7 @@ def read_file(
     >>> amble.read_file(folder / "flats.csv")
     Dataset(flats: regression, 3 rows, 2 columns)
     """
-    path = Path(path)
+    path = as_path(path, "a file of rows")
     kind, name = inner_suffix(path), path.name.partition(".")[0] or path.name
     if task not in (None, *TASKS):
         raise unknown("task", task, TASKS)

@@ -19,6 +19,7 @@ from amble.run import write_whole
 
 FORMAT = 1
 FILE = "model.npz"
+ZIP = b"PK"  # how every .npz begins
 CUT = "is damaged or cut short; copy it again, or train again"
 
 
@@ -57,10 +58,13 @@ def load(path: Path) -> Trained:
     """The model that `save` wrote, everything checked; nothing in the file is run."""
     if not path.is_file():
         raise AmbleError(f"there is no model {path}; amble up writes model.npz into its folder, and so does an agent.")
+    content = path.read_bytes()
+    if not content.startswith(ZIP):
+        raise AmbleError(f"{path} is not a model file; give the {FILE} that amble up or an agent wrote.")
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as held:
+        with np.load(io.BytesIO(content), allow_pickle=False) as held:
             if "about" not in held.files or "w" not in held.files:
-                raise AmbleError(f"{path} is no model of amble's; give the model.npz that a live run wrote.")
+                raise AmbleError(f"{path} is not a model file; give the {FILE} that amble up or an agent wrote.")
             about, w = json.loads(str(held["about"])), held["w"]
         if about["format"] != FORMAT:
             raise AmbleError(f"{path} is a model of format {about['format']}, and this amble reads format {FORMAT}.")

@@ -1,0 +1,121 @@
+"""Calls with a value of the wrong type, or a file of the wrong kind: one sentence, never a raw Python error."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import amble
+from amble import AmbleError, networks
+from amble.cli import main
+
+DATA = amble.load("diabetes")
+X, Y = DATA.X, DATA.y
+PROBLEM = amble.split(DATA, agents=5)
+RUN = amble.simulate(amble.Relay(), PROBLEM, hops=10, progress=False)
+RUNS = amble.compare([amble.Relay()], PROBLEM, hops=5, progress=False)
+RELAY = amble.Relay()
+ROWS = "give X as"
+
+CALLS = {
+    "a data set for a problem": (lambda: amble.simulate(RELAY, DATA), "deal it out to agents first: amble.split"),
+    "rows for a problem": (lambda: amble.simulate(RELAY, X), "a ndarray was given as the problem; give an amble.Prob"),
+    "no problem": (lambda: amble.compare([RELAY], None), "None was given as the problem"),
+    "arguments swapped": (lambda: amble.simulate(PROBLEM, RELAY), "a Relay was given as the problem"),
+    "a method's name": (lambda: amble.simulate("Relay", PROBLEM), "'Relay' was given as a method"),
+    "one method to compare": (lambda: amble.compare(RELAY, PROBLEM), "was given as methods; give a list of them"),
+    "rows for a data set": (lambda: amble.split(X, Y), "a ndarray was given as the data; give an amble.Dataset"),
+    "a name for a data set": (lambda: amble.split("diabetes"), "'diabetes' was given as the data"),
+    "a share that is text": (lambda: amble.split(DATA, test="0.2"), "test=0.2 was given; it is the share"),
+    "a truth value for agents": (lambda: amble.split(DATA, agents=True), "agents=True was given"),
+    "text for a flag": (
+        lambda: amble.split(DATA, intercept="no"),
+        "intercept='no' was given; it must be True",
+    ),
+    "a data set of nothing": (lambda: amble.split(amble.Dataset("mine", "regression", None, None)), ROWS),
+    "a path for a run": (lambda: amble.resume("run", PROBLEM), "'run' was given as the run; give an amble.Run"),
+    "runs for a run": (lambda: amble.resume(RUNS, PROBLEM), "a Comparison was given as the run"),
+    "a run for a path": (lambda: amble.load_run(RUN), "a Run was given as a saved run; give a path"),
+    "a number for a path": (lambda: amble.read_file(5), "5 was given as a file of rows; give a path"),
+    "nothing for a figure": (lambda: RUNS.plot(None), "None was given as the figure; give a path"),
+    "nothing for a page": (lambda: RUNS.report(None), "None was given as the page; give a path"),
+    "nothing to save to": (lambda: RUN.save(None), "None was given as a saved run; give a path"),
+    "nowhere to save to": (lambda: RUN.save("/proc/nowhere/run"), "cannot be saved to /proc/nowhere/run"),
+    "a list for a name": (lambda: amble.load(["diabetes"]), "no data set named"),
+    "a run for a model": (lambda: PROBLEM.predict(RUN, X), "a Run was given as the model; .* use run.predict"),
+    "a run for a model to judge": (lambda: PROBLEM.metric(RUN), "a Run was given as the model"),
+    "a short model": (lambda: PROBLEM.predict(RUN.model[:3], X), "the model has 3 numbers and these rows 11 unknowns"),
+    "a path to predict": (lambda: RUN.predict("rows.csv"), "the rows must hold numbers"),
+    "one row to predict": (
+        lambda: RUN.predict(X[0]),
+        r"the rows have shape \(10,\); give \(rows, 10\), as",
+    ),
+    "gaps to predict": (lambda: RUN.predict(X * np.nan), "the rows hold values that are not finite"),
+    "labels of two kinds": (
+        lambda: amble.Problem.from_arrays(X[:4], np.array(["a", None, "a", 3], object), agents=2),
+        "y holds labels of type NoneType, int, str; give all as text, or all as numbers",
+    ),
+    "complex rows": (lambda: amble.Problem.from_arrays(X * 1j, Y), "must hold numbers: not complex ones"),
+    "complex targets": (lambda: amble.Problem.from_arrays(X, Y * 1j), "must hold numbers: not complex ones"),
+    "ragged rows": (lambda: amble.Problem.from_arrays([[1, 2], [3]], [1.5, 2.5]), "X and y must hold numbers"),
+    "no rows": (lambda: amble.Problem.from_arrays(None, Y), ROWS),
+    "targets without rows": (lambda: amble.Problem.from_arrays(X, Y, y_test=Y), "y_test was given without X_test"),
+    "rows not in pairs": (
+        lambda: amble.Problem.from_agents((X, Y)),
+        "a ndarray was given as agent 0's rows",
+    ),
+    "agents by name": (lambda: amble.Problem.from_agents({"north": (X, Y)}), "a dict was given as the agents' rows"),
+    "no objectives": (lambda: amble.Problem.from_objectives(None, 3), "None was given as the objectives; give a list"),
+    "agents that are text": (lambda: networks.ring("5"), "agents='5' was given; a network needs at least one agent"),
+    "agents of a complete network": (lambda: networks.complete(None), "agents=None was given"),
+    "a radius that is text": (lambda: networks.geometric(5, radius="x"), "radius='x' was given; it must be a number"),
+    "links that are text": (lambda: networks.from_edges(3, "abc"), "'abc' was given as the links; give pairs"),
+    "links of three": (lambda: networks.from_edges(3, [(0, 1, 2)]), "a list was given as the links; give pairs"),
+    "half an agent": (lambda: networks.from_edges(3, [(0.5, 1)]), "a list was given as the links; give pairs"),
+    "a list for a graph": (lambda: networks.from_networkx([(0, 1)]), "a list was given as a networkx graph"),
+}
+
+
+@pytest.mark.parametrize(("call", "sentence"), CALLS.values(), ids=CALLS)
+def test_a_clumsy_call_is_answered_in_a_sentence(call, sentence):
+    with pytest.raises(AmbleError, match=sentence):
+        call()
+
+
+def test_lists_make_a_data_set_too():
+    data = amble.Dataset("mine", "regression", X.tolist(), Y.tolist())
+    assert np.array_equal(amble.split(data, agents=5).stacked.A, PROBLEM.stacked.A)
+
+
+def predict(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr(sys, "argv", ["amble", "predict", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "model.npy", "run.npz", "empty.npz", "run.json"])
+def test_what_is_no_model_file_is_called_so(monkeypatch, capsys, tmp_path, name):
+    RUN.save(tmp_path / "run")
+    np.save(tmp_path / "model.npy", RUN.model)
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    code, said = predict(monkeypatch, capsys, tmp_path / name, tmp_path / "rows.csv")
+    assert code == 2
+    assert f"{name} is not a model file; give the model.npz that amble up or an agent wrote" in said
+
+
+@pytest.mark.parametrize("content", ["a,b,y\n1,2,3.5\n", "1,2,3.5\n"])
+def test_a_file_of_one_row_cannot_be_split_and_says_so(monkeypatch, capsys, tmp_path, content):
+    (tmp_path / "one.csv").write_text(content)
+    data = amble.read_file(tmp_path / "one.csv")
+    assert data.X.shape == (1, 2)
+    with pytest.raises(AmbleError, match="one has 1 row, and a share of all rows is held out; give more"):
+        amble.split(data, agents=1)
+    monkeypatch.setattr(
+        sys, "argv", ["amble", "compare", "--data", str(tmp_path / "one.csv"), "-o", str(tmp_path / "out")]
+    )
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "1 row" in capsys.readouterr().err
