@@ -16,9 +16,10 @@ def predict(
     """On rows in the units of training: targets in their own units, or labels (None: a regression)."""
     rows = prepare(check_width(in_order(X, columns, "the rows"), len(scaling.X_mean), "the rows"), scaling, intercept)
     W = check_model(w)
-    if len(W) % rows.shape[1]:
+    unknowns = rows.shape[1] if labels is None or len(W) == rows.shape[1] else rows.shape[1] * len(labels)
+    if len(W) != unknowns:
         raise AmbleError(
-            f"the model has {len(W)} numbers, and {rows.shape[1]} unknowns per class; give that of these rows."
+            f"the model has {len(W)} numbers and these rows {unknowns} unknowns; give the rows' own model."
         )
     found = guess(W[None], rows, labels is None)[0]
     return found * scaling.y_std + scaling.y_mean if labels is None else np.asarray(labels)[found]

@@ -19,6 +19,8 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 
 `amble compare -m I-BCD:tau=1 -m API-BCD:tau=0.1,tokens=5,token_rule=tracked -m WPG:alpha=0.5`
 
+`amble compare -m mine.py:Heavy:beta=0.9 -m WPG` - a method of your own: the class Heavy in the file mine.py
+
 `amble compare -m all --tune` - every method, each with its step or penalty chosen by the same small search
 
 `amble compare --data rows.csv --target price --one-hot` - a file of your own: .csv, .tsv, .npz, .parquet, LIBSVM text
