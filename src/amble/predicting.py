@@ -19,7 +19,7 @@ def predict(
     unknowns = rows.shape[1] if labels is None or len(W) == rows.shape[1] else rows.shape[1] * len(labels)
     if len(W) != unknowns:
         raise AmbleError(
-            f"the model has {len(W)} numbers and these rows {unknowns} unknowns; give the rows' own model."
+            f"the model has {len(W)} numbers and these rows {unknowns} unknowns; give a model of such rows."
         )
     found = guess(W[None], rows, labels is None)[0]
     return found * scaling.y_std + scaling.y_mean if labels is None else np.asarray(labels)[found]
