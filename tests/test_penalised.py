@@ -91,12 +91,13 @@ def test_without_asking_it_is_not_computed(monkeypatch):
 
 
 @pytest.mark.parametrize("method", REST, ids=lambda method: method.label)
-def test_a_method_without_f_is_refused_in_one_sentence(method):
+def test_a_method_without_f_is_refused_in_one_sentence(method, tmp_path):
     words = f"penalised=True was given with {method.label}, which minimises no penalised F; .*I-BCD, API-BCD, gAPI-BCD"
     with pytest.raises(AmbleError, match=words):
         go(method)
     with pytest.raises(AmbleError, match=words):  # before the first of them runs
-        amble.compare([amble.IBCD(), method], None, penalised=True)
+        amble.compare([amble.IBCD(), method], some_problem(agents=N), penalised=True, keep=tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
 
 
 def test_on_the_command_line(tmp_path, monkeypatch, capsys):
