@@ -19,6 +19,7 @@ UNASKED_UP_TO = 10_000  # unknowns of built-in losses: beyond it, finding the op
 UNASKED_UP_TO_OWN = 1_000  # the same for losses of a user's own, which may be expensive
 STILL = 1e-6  # of the model: what moves less between the last two proximal steps has arrived
 SLOPE = 1e-7  # of the slope at zero: less counts as none
+UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, from which on their units differ
 NEWTON_STEPS_OWN = 100  # within each proximal step
 GRADIENTS_MAX = 10_000  # of sum_i f_i, after which the search is given up
 PROBES = (0.01, 0.1, 1.0, 10.0)  # lengths at which convexity is looked at, each in several places
@@ -56,14 +57,26 @@ def find(problem: Any) -> Optimum | NoOptimum:
 
 
 def of_least_squares(f: LeastSquares) -> Any:
+    """In the scaling of the diagonal, so that units do not matter; where that leaves several, the shortest as it is."""
+    diagonal = np.diagonal(f.A)
+    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(scale[:, None] * f.A * scale)
+    if values[0] > 1e-13 * values[-1]:
+        return scale * (vectors @ ((vectors.T @ (scale * f.b)) / values))
     solid = f.values > 1e-13 * f.values[-1]
     return f.vectors[:, solid] @ ((f.vectors[:, solid].T @ f.b) / f.values[solid])
 
 
 def of_classes(f: Any) -> Any:
     """Logistic and softmax: Newton's method within each proximal step."""
+    own, each = f, np.asarray(f.curvatures)
+    scale = np.ones(len(each))
+    if each.max() > UNEVEN * min(each[each > 0], default=1.0):  # columns of unlike units: make them even
+        scale = 1 / np.sqrt(np.where(each > 0, each, 1.0))
+        f = rescaled(f, scale)
     w, moved = loosen(lambda w, weight: minimise(f, w, weight, w, TOLERANCE), np.zeros(len(f.ridge)),
                       [1e-8 * 10.0**-k * f.curvature for k in range(6)])  # fmt: skip
+    f, w = own, scale * w
     # a row's loss below log 2 is a row on its right side: if all are, w can grow for ever, as where it still moves
     apart = not f.ridge.any() and f.value(w) < np.log(2) * f.rows.min()
     if apart or moved > STILL:
@@ -72,6 +85,15 @@ def of_classes(f: Any) -> Any:
             "give ridge= a value above zero, such as 1e-4."
         )
     return w
+
+
+def rescaled(f: Any, scale: Any) -> Any:
+    """The same loss of u, for w = scale u."""
+    columns = scale[: f.X.shape[-1]]
+    f = f._replace(X=f.X * columns, ridge=f.ridge * scale**2)
+    if hasattr(f, "pin"):
+        f = f._replace(pin=f.pin * columns**2)
+    return f._replace(L=f.curvatures.sum())
 
 
 def of_own(problem: Any) -> Any:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from amble.arrays import Array, namespace
 
-SINGULAR = 1e-12  # of the mean diagonal: added to the weight, and taken out of the solution again
+SINGULAR = 1e-12  # of the diagonal: added to the weight, and taken out of the solution again
 
 
 class Token(NamedTuple):
@@ -60,13 +60,15 @@ def estimate(method: Any, total: Array, weight: Array, start: Array | None = Non
     start = xp.zeros_like(total) if start is None else start
     if method.weigh != "full":
         return xp.where(weight == 0, start, total / xp.where(weight == 0, 1.0, weight))
-    p = total.shape[-1]
-    total = total - weight @ start  # what is left to find is z - start
+    # in the scaling of the weight's own diagonal, so that the units of the columns do not matter
+    diagonal = xp.diagonal(weight)
+    known = diagonal > 0
+    scale = 1 / xp.sqrt(xp.where(known, diagonal, 1.0))
+    left, scaled = scale * (total - weight @ start), scale[:, None] * weight * scale  # left to find: z - start
     # an account with few rows inside has a singular weight; one step of refinement takes the added part out again
-    little = SINGULAR * xp.trace(weight) / p
-    lifted = weight + xp.where(little > 0, little, 1.0) * xp.eye(p)
-    z = xp.linalg.solve(lifted, total)
-    return start + (z + xp.linalg.solve(lifted, total - weight @ z))
+    lifted = scaled + xp.diag(xp.where(known, SINGULAR, 1.0))
+    u = xp.linalg.solve(lifted, left)
+    return start + scale * (u + xp.linalg.solve(lifted, left - scaled @ u))
 
 
 def message_numbers(method: Any, p: int) -> int:

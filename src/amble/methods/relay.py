@@ -13,6 +13,7 @@ FROZEN = 1e-9  # relative residual below which beta stays: what is left of the r
 GUARD = 0.01  # of the curvature: the full form's Levenberg term while the token moves
 GROWTH = 10.0  # the guard times this when the token moves relatively further than at the last visit, else divided by it
 GUARD_MAX = 1e3
+UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, from which on their units differ
 
 
 class Dual(NamedTuple):
@@ -56,7 +57,9 @@ class Relay:
         beta  starts at the mean curvature of f_i; r = |x' - z|, s = |z - z_last|: beta 1.5 times up if r > 3 s, down if
               s > 3 r, within 1e-3 .. 1e3 of the curvature, and frozen once both are below 1e-9 |z|
         m     guard * curvature * min(1, |z - z_last| / |z|); the guard starts at 0.01, grows tenfold at a visit
-              that finds the token moving faster than at the last, and shrinks tenfold (to 0.01) at one that does not
+              that finds the token moving faster than at the last, and shrinks tenfold (to 0.01) at one that does not.
+              Each unknown has its own curvature here where the largest is above 1e4 times the smallest, as with columns
+              of unlike units
     """
 
     tokens: int = 1
@@ -113,13 +116,25 @@ def full(f: Any, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
     if getattr(f, "quadratic", False):  # H z - grad f(z) is then the same at every z; at zero it has no rounding
         return agent._replace(x=z), -f.grad(0 * z), f.hessian(z)
     first = agent.visits == 0
-    moved = norm(z - agent.x) / xp.maximum(norm(z), 1e-300)
+    curvature = even_units(xp, f)
+    units = xp.sqrt(curvature / f.curvature)
+    moved = norm(units * (z - agent.x)) / xp.maximum(norm(units * z), 1e-300)
     wild = (agent.visits > 1) & (moved > agent.moved)
     guard = xp.where(first, GUARD, xp.where(wild, agent.guard * GROWTH, agent.guard / GROWTH))
     guard = xp.clip(guard, GUARD, GUARD_MAX)
-    m = guard * f.curvature * xp.where(first, 1.0, xp.minimum(1.0, moved))
+    m = guard * curvature * xp.where(first, 1.0, xp.minimum(1.0, moved))
     H = f.hessian(z) + m * xp.eye(z.shape[-1])
     return Seen(z, moved, guard, agent.visits + 1), H @ z - f.grad(z), H
+
+
+def even_units(xp: Any, f: Any) -> Array:
+    """The curvature that the guard is measured in: its mean or, where columns differ in their units, that of each."""
+    if not hasattr(f, "curvatures"):
+        return f.curvature
+    each = f.curvatures
+    largest = xp.max(each)
+    uneven = largest > UNEVEN * xp.min(xp.where(each > 0, each, largest))
+    return xp.where(uneven, each, f.curvature)
 
 
 def scalar(f: Any, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:

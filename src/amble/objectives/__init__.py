@@ -5,6 +5,7 @@
     prox(center, weight, start)    argmin_x f(x) + weight/2 |x - center|^2
     hessian(w)                     the Hessian of f at w
     curvature                      the mean curvature: trace of the Hessian (or an upper bound of it) over p
+    curvatures                     the same for each unknown: the Hessian's diagonal at zero (optional)
     smoothness                     L: the gradient is L-Lipschitz
     share                          the agent's part in the sum: 1, or N d_i / D where rows are weighed
     flops(kind)                    operations of one "grad", "prox" or "hessian", for the fixed cost model

@@ -49,6 +49,10 @@ class LeastSquares(NamedTuple):
         return namespace(self.values).mean(self.values, axis=-1)
 
     @property
+    def curvatures(self) -> Array:
+        return namespace(self.A).diagonal(self.A, axis1=-2, axis2=-1)
+
+    @property
     def smoothness(self) -> Array:
         return namespace(self.values).max(self.values, axis=-1)
 

@@ -58,6 +58,10 @@ class Logistic(NamedTuple):
         return trace / self.ridge.shape[-1]
 
     @property
+    def curvatures(self) -> Array:
+        return (self.rows[..., None] * self.X * self.X).sum(axis=-2) / 4 + self.ridge
+
+    @property
     def share(self) -> Array:
         return namespace(self.rows).sum(self.rows, axis=-1)
 

@@ -98,6 +98,13 @@ class Softmax(NamedTuple):
         return trace / self.ridge.shape[-1]
 
     @property
+    def curvatures(self) -> Array:
+        xp = namespace(self.ridge)
+        C = self.Y.shape[-1]
+        each = (self.rows[..., None] * self.X * self.X).sum(axis=-2) * (C - 1) / C**2 + self.pin
+        return xp.concatenate([each] * C, axis=-1) + self.ridge
+
+    @property
     def share(self) -> Array:
         return namespace(self.rows).sum(self.rows, axis=-1)
 
