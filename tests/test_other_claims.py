@@ -259,10 +259,14 @@ def test_accuracy_claims(find):
     run = find("WPG")[1]
     last = run.history["metric"][run.history["time_s"] <= TIME_S][-1]
     best, first = run.problem["optimum_metric"], run.history["metric"][0]
-    assert figure_claims.gap_left(Side("WPG", [run]), TIME_S) == pytest.approx((last - best) / (first - best))
+    worse = replace(run, problem={**run.problem, "optimum_metric": best - 0.1})
+    left_by_hand = (last - best + 0.1) / (first - best + 0.1)
+    assert figure_claims.gap_left(Side("WPG", [worse]), TIME_S) == pytest.approx(left_by_hand)
     assert left["D-ADMM"] < 0.01
     equal = figure_claims.accuracy_claims(lambda *_, **__: find("D-ADMM"), budgets)[1]
     assert equal.verdict == FAILED  # all are as accurate as one another
+    better = replace(run, problem={**run.problem, "optimum_metric": last + 0.01 * (first - last)})
+    assert figure_claims.gap_left(Side("WPG", [better]), TIME_S) == 0  # better than the optimum: none is left
     lost = [replace(each, stopped="diverged") for each in find("WPG")]
     assert figure_claims.gap_left(Side("WPG", lost), TIME_S) == np.inf
 

@@ -107,11 +107,12 @@ def accuracy_claims(find: Find, budgets: Mapping[str, float]) -> tuple[Claim, Cl
 def gap_left(side: Side, time_s: float) -> float:
     """The share of the gap to the optimum's metric that is left at the time budget, median over the seeds.
 
-    Below zero: better on the test rows than the optimum. A diverged run has all of it left, and more.
+    Better on the test rows than the optimum counts as none left. A diverged run has all of it left, and more.
     """
     left = []
     for run in side.runs:
         metric, best = run.history[f"metric{side.suffix}"], run.problem["optimum_metric"]
         last = metric[records_within(run, TIME, time_s) - 1]
-        left.append((best - last) / (best - metric[0]) if np.isfinite(last) and run.stopped != "diverged" else np.inf)
+        lost = run.stopped == "diverged" or not np.isfinite(last)
+        left.append(np.inf if lost else max(0.0, (best - last) / (best - metric[0])))
     return float(np.median(left))
