@@ -139,6 +139,28 @@ def test_a_method_tuned_for_each_seed_is_one_line(runs):
     assert [line.label for line in lines(Section("x", tuple(tuned[1:])))] == ["WPG (alpha=0.2, tuned)"]
 
 
+def test_runs_tuned_for_one_reading_are_read_so_only(runs):
+    """API-BCD tuned once for each reading: two lines, one reading each, in one colour."""
+    record = {"setting": "tau", "hops": 9, "tried": {"0.1": 2.0}}
+    tokens, local = (replace(runs[1], tuning=record | {"chosen": 0.1, "reading": each}) for each in ("", "_local"))
+    section = Section("x", (tokens, local))
+    shown = lines(section)
+    assert [line.column_suffix for line in shown] == ["", "_local"]
+    assert [line.runs for line in shown] == [(tokens,), (local,)]
+    assert shown[1].details == (f"{local.settings_text}, tuned", "mean of x")
+    first, second = looks([section])[0]
+    assert second == first._replace(dotted=True)
+
+
+def test_nothing_beyond_a_budget_is_drawn_or_counted(runs):
+    long = with_history(runs[0], time_s=[0, 1, 4, 16], comm_units=[0, 1, 2, 3], metric=[9, 8, 2, 9])
+    assert lines(Section("x", (runs[0],), budgets={"time_s": 5.0}))[0].budgets == {"time_s": 5.0}
+    x, *_ = band(Line("x", (long,), "", budgets={"time_s": 5.0}), "time_s", "metric")
+    assert x[-1] == pytest.approx(5.0)
+    assert reach(long, "metric", "time_s", 0.5, 2.0, 5.0) == 4
+    assert np.isnan(reach(long, "metric", "time_s", 0.5, 2.0))
+
+
 def test_a_band_is_the_least_the_median_and_the_most_over_the_seeds(runs):
     made = [
         with_history(runs[0], time_s=[0, 1, 4, 16], metric=[9, 8, 4, 2]),
@@ -410,4 +432,6 @@ def test_a_browser_draws_the_plots(runs, digits, tmp_path):
     command = [CHROMIUM, *flags, "--dump-dom", page.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     assert dom.count('class="main-svg"') >= 4  # two plots a section
+    ticks = re.findall(r'class="xtick"><text[^>]*>([^<]*)<', dom)
+    assert ticks.count("1") == 2  # each axis of units begins at the first message
     assert dom.count('aria-pressed="true"') == sum(len(lines(section)) for section in group([*runs, *digits]))

@@ -69,7 +69,7 @@ function layout(column, cost, theme) {
     hoverlabel: { bgcolor: theme.paper, bordercolor: theme.quiet, font: { color: theme.ink }, align: "left" },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: theme.quiet, activecolor: theme.ink },
     xaxis: { ...axis, type: "log", title: { text: cost.words }, exponentformat: "SI",
-      autorangeoptions: cost.first ? { minallowed: cost.first / 1.25 } : {}, minexponent: 1, ticksuffix: cost.suffix, nticks: 8 },
+      autorangeoptions: cost.first ? { minallowed: Math.log10(cost.first / 1.25) } : {}, minexponent: 1, ticksuffix: cost.suffix, nticks: 8 },
     yaxis: { ...axis, type: column.log ? "log" : "linear", title: { text: column.words }, exponentformat: "power",
       range: column.range || undefined, autorange: !column.range },
     shapes: column.best === null ? [] : [best],
