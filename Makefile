@@ -34,13 +34,13 @@ figures: $(VENV)/.demo
 
 # all that amble compare and amble up need
 $(VENV)/.demo: pyproject.toml
-	@echo "making the virtual environment $(VENV) and installing; this takes a minute"
+	@echo "making the virtual environment $(VENV) and installing; this takes a minute or two"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[sim,live]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml
-	@echo "making the virtual environment $(VENV) and installing; this takes a minute"
+	@echo "making the virtual environment $(VENV) and installing; this takes a minute or two"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.demo
