@@ -21,7 +21,7 @@ bench: $(VENV)/.dev
 
 # the paper's figures 3 to 6 and its claims: 10 to 15 minutes on two quiet cores; the page is demo/paper/report.html.
 # The tables of README.md and docs/reproduce.md are rewritten from docs/paper.json
-paper: $(VENV)/.sim
+paper: $(VENV)/.demo
 	$(BIN)/amble reproduce --out demo/paper
 	cp demo/paper/figure-4-cadata.png docs/paper.png
 	cp demo/paper/paper.json docs/paper.json
