@@ -311,3 +311,13 @@ def test_one_agent_never_communicates():
 def test_an_amble_error_is_a_value_error():
     """So that callers who catch ValueError, as scikit-learn's do, catch ours."""
     assert issubclass(AmbleError, ValueError)
+
+
+def test_test_targets_that_are_all_the_training_mean():
+    """NMSE divides by their spread around it. Any other constant is a fair test."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = np.array([1.0, -1.0] * 20)
+    with pytest.raises(AmbleError, match="every test target is the mean of the training targets"):
+        amble.Problem.from_arrays(X, y, task="regression", agents=4, X_test=X[:5], y_test=np.zeros(5))
+    problem = amble.Problem.from_arrays(X, y, task="regression", agents=4, X_test=X[:5], y_test=np.ones(5))
+    assert np.isfinite(problem.metric(problem.optimum().w))

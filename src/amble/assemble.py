@@ -136,6 +136,11 @@ def assemble(
     held = None
     if test is not None:
         held = Heldout(prepare(test[0], scaling, intercept), targets(test[1]), float(np.mean(wanted)))
+        if task == "regression" and np.all(np.abs(held.y - held.y_mean_train) <= 1e-12 * np.abs(wanted).max()):
+            raise AmbleError(
+                "every test target is the mean of the training targets, so NMSE would divide by zero; give other test "
+                "rows, or none."
+            )
     stacked = stack(rows, wanted, parts, penalty, classes, weights, loss)
     return {
         "agents": len(parts),
