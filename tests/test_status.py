@@ -223,6 +223,18 @@ def test_only_changes_are_told_where_there_is_no_terminal():
     assert view.changes(looks[2], looks[3])[-1].startswith("the run has ended: it is over")
 
 
+def test_the_last_line_says_that_all_have_ended():
+    """A run has ended as soon as one agent says so, and the others still tell their neighbours."""
+    up = {name: Status(name=name, time_s=NOW_S, state="up", process=FOREIGN) for name in "ab"}
+    over = {"stopped": "it is over", "cause": "hops"}
+    first = {"a": status.changed(up["a"], state="ended", **over), "b": status.changed(up["b"], state="ending", **over)}
+    last = {name: status.changed(said, state="ended", **over) for name, said in up.items()}
+    looks = [glance.overview(said, dict.fromkeys("ab", Path("x")), NOW_S) for said in (up, first, last)]
+    assert view.changes(looks[0], looks[1])[-1] == "the run has ended: it is over; 1 of 2 up, 0 visits, 0/s, 0 B heard"
+    assert view.changes(looks[1], looks[2])[-1] == "the run has ended: it is over; 0 of 2 up, 0 visits, 0 B heard"
+    assert view.changes(looks[2], looks[2]) == []
+
+
 # --- real agents ----------------------------------------------------------------------------------------------------
 
 
@@ -278,8 +290,7 @@ def test_the_status_of_a_run_has_its_rate_and_how_far_the_model_moves(tmp_path):
     cluster = make(tmp_path / "run", method=amble.Relay(tokens=2, form="scalar"), pause_s=0.02)
     with cluster:
         cluster.start_all()
-        wait_for(lambda: max(moved(cluster)) > 1e-5)
-        wait_for(lambda: max(moved(cluster)) < 1e-8)
+        wait_for(lambda: all(change is not None and change < 1e-8 for change in moved(cluster)))
         shown = seen(cluster.folder)
         assert shown["state"] == "running"
         assert max(token["moved"] for token in shown["tokens"].values()) < 1e-8
@@ -289,9 +300,9 @@ def test_the_status_of_a_run_has_its_rate_and_how_far_the_model_moves(tmp_path):
 
 
 def moved(cluster):
-    """Over the last lap, as all agents have it; 0 while none has."""
-    tokens = (sight for name in cluster.config.agents for sight in cluster.status(name).tokens.values())
-    return [0.0 if sight.moved is None else sight.moved for sight in tokens] or [0.0]
+    """How far each token's model moved over the last lap, as all agents have it; None where one has not seen a lap."""
+    statuses = [cluster.status(name) for name in cluster.config.agents]
+    return [said.tokens[m].moved if m in said.tokens else None for said in statuses for m in range(2)]
 
 
 def test_a_run_is_watched_until_it_ends_and_stop_ends_it_everywhere(tmp_path):

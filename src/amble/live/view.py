@@ -110,7 +110,7 @@ def changes(before: Overview | None, now: Overview) -> list[str]:
     said += [
         waiting(wait, now.time_s) for wait in now.waits if (wait.agent, wait.why, wait.whom, wait.token) not in old
     ]
-    return [*said, headline(now)] if now.state != before.state else said
+    return [*said, headline(now)] if (now.state, now.over) != (before.state, before.over) else said
 
 
 def watch(folders: Mapping[str, Path], halt: Callable[[float], bool], as_json: bool) -> Overview:
