@@ -42,12 +42,36 @@ def decides(node):
     return False
 
 
+def weighs(node):
+    """Whether a status's or an agent's sentence decides by being empty or not; it may be left out where it is shown."""
+    if isinstance(node, ast.IfExp) and isinstance(node.orelse, ast.Constant) and node.orelse.value == "":
+        return False
+    if isinstance(node, ast.If | ast.IfExp | ast.While):
+        tests = [node.test]
+    elif isinstance(node, ast.comprehension):
+        tests = node.ifs
+    else:
+        tests = [node.operand] if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else []
+    return any(map(is_field, tests))
+
+
+def is_field(node):
+    """`status.stopped`, `said.left` (`core.left` is no sentence), also as a part of a condition."""
+    if isinstance(node, ast.BoolOp):
+        return any(map(is_field, node.values))
+    if isinstance(node, ast.NamedExpr):
+        return is_field(node.value)
+    if isinstance(node, ast.Attribute) and node.attr == "left":
+        return not ast.unparse(node.value).endswith(("core", "self"))
+    return isinstance(node, ast.Attribute) and node.attr in SENTENCES | {"stopped"}
+
+
 def decisions(tree, function=""):
     """The functions in which sentences decide, and the lines."""
     for node in ast.iter_child_nodes(tree):
         inside = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else function
-        if decides(node):
-            yield inside, node.lineno
+        if decides(node) or weighs(node):
+            yield inside, getattr(node, "lineno", 0)
         yield from decisions(node, inside)
 
 
@@ -69,12 +93,29 @@ def test_no_sentence_decides():
         'run.label.partition(" (")',
         'words != "test accuracy"',
         "errand.refusal != reason",
+        "1 if status.stopped else 2",
+        "code == 0 and not self.status(name).left",
+        "'the run goes on' if late or not seen.words else 'it has ended'",
     ],
 )
 def test_such_a_decision_is_seen(code):
     assert list(decisions(ast.parse(f"def f():\n    return {code}"))) == [("f", 2)]
 
 
-@pytest.mark.parametrize("code", ["[tag for words in heads]", 'f"{words}; {advice}"', 'kind in ("recount", "reissue")'])
+def test_an_empty_sentence_that_decides_in_a_comprehension_is_seen():
+    code = "[words for name in names if (words := agents.status(name).stopped)]"
+    assert [function for function, _ in decisions(ast.parse(f"def f():\n    return {code}"))] == ["f"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "[tag for words in heads]",
+        'f"{words}; {advice}"',
+        'kind in ("recount", "reissue")',
+        'f": {agent.words}" if agent.words else ""',
+        "1 if node.core.left else 2",
+    ],
+)
 def test_what_only_shows_a_sentence_is_not(code):
     assert list(decisions(ast.parse(code))) == []

@@ -8,6 +8,8 @@ import typer
 from amble.cli.app import app, console
 from amble.cli.record import FOLDERS
 
+FAILED = ("diverged", "lost")  # causes of an end that is no success
+
 STATUS_HELP = """Say how agents are: who is up, where the tokens are, how far the model moves, who waits for whom.
 
 Reads what each agent writes into its folder twice a second, and looks whether its process runs; nothing is asked of the
@@ -49,7 +51,7 @@ def status(
         seen = view.watch(agents, asked.event.wait, as_json)
     if asked.is_set():
         raise typer.Exit(asked.code)
-    if seen.cause in ("diverged", "lost"):
+    if seen.cause in FAILED:
         raise typer.Exit(1)
 
 
@@ -60,9 +62,9 @@ def stop(
 ) -> None:
     """End the whole run, as its stop rule does: every agent, also on other machines, writes its model and ends.
 
-    One agent that runs on this machine is asked, by a file in its folder, and tells its neighbours, who tell theirs.
-    Agents that are down hear of it when they are started again. Exit code 0 when all agents in these folders have
-    ended, 1 if one has not in time, 2 if none runs.
+    The agents that run on this machine are asked, each by a file in its folder, and tell their neighbours, who tell
+    theirs. Agents that are down hear of it when they are started again. Exit code 0 when all agents in these folders
+    have ended, 1 if one has not in time or the run had diverged or lost its tokens by then, 2 if none runs.
 
     **Examples**
 
@@ -74,8 +76,8 @@ def stop(
 
     with console().status("the run ends ...") as shown:
         seen, late = stopping.stop(folders, within_s, shown.update)
-    typer.echo(f"the run has ended: {seen.words}" if seen.words else "the run goes on")
+    typer.echo(f"the run has ended: {seen.words}" if seen.state == "ended" else "the run goes on")
     for name in late:
         typer.echo(f"{name} has not ended in time; see its log")
-    if late or not seen.words:
+    if late or seen.state != "ended" or seen.cause in FAILED:
         raise typer.Exit(1)

@@ -116,7 +116,7 @@ def _tell(plan: Any, cluster: Any, model: Any, lost: Any) -> None:
     from amble.live.records import collect
 
     folders, screen = collect.agent_folders([plan.folder]), console()
-    names, gone = tuple(folders), {*lost, *(name for name in folders if cluster.status(name).left)}
+    names, gone = tuple(folders), {*lost, *(name for name in folders if cluster.status(name).state == "left")}
     joined = live.objectives_of({name: folders[name] for name in names if name not in {*plan.config.agents, *gone}})
     models = {name: w for name in names if name not in gone and (w := cluster.model(name)) is not None}
     table = Table("agent", "visits", "farthest from another's model")
@@ -125,7 +125,7 @@ def _tell(plan: Any, cluster: Any, model: Any, lost: Any) -> None:
         apart = max((live.distance(mine, other) for other in models.values()), default=np.nan)
         table.add_row(name, f"{cluster.status(name).visits:,}", f"{apart:.1e}")
     screen.print(table)
-    reasons = [words for name in names if (words := cluster.status(name).stopped)]
+    reasons = [said.stopped for name in names if (said := cluster.status(name)).cause]
     screen.print(f"ended: {reasons[0] if reasons else 'early'}", highlight=False, soft_wrap=True)
     best = plan.optimum(gone, tuple(joined.values()))
     whose = f" of all rows but those of {', '.join(sorted(gone))}" if gone else ""

@@ -56,7 +56,7 @@ def _say_why(folder: Path, reason: str) -> None:
     said, mine = status.read(folder), this_process()
     ran = said.process == mine and said.state == "stopped"  # and failed later
     taken = said.process != mine and said.state in status.RUNNING and condition(said.process) in ("runs", "frozen")
-    if taken or said.left or not (folder / FILE).is_file():
+    if taken or said.state == "left" or not (folder / FILE).is_file():
         return
     state: status.State = "stopped" if ran else "refused"
     now = {"name": said.name or folder.name, "time_s": time.time(), "process": mine, "state": state, "reason": reason}
@@ -76,24 +76,25 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
     ending = End(leash)
     node = ending.node = Node(config, folder, objective, ending.asked)
     had_ended = node.core.ending is not None
-    reason = _run(node, _place(config, folder, node.shape.bytes_max), folder, again)
-    if node.anew and not (reason or ending.asked.is_set()):
+    _run(node, _place(config, folder, node.shape.bytes_max), folder, again)
+    end, left = node.core.ending, node.core.left
+    if node.anew and not (end or left or ending.asked.is_set()):
         engine_log.end()
         return Ended.TO_BEGIN_ANEW
-    if node.core.left:
-        log.info("%s has left the run: %s", config.name, reason)
+    if left:
+        log.info("%s has left the run: %s", config.name, left.words)
         return Ended.WELL
-    log.info("%s", f"the run has ended: {reason}" if reason else "ended early; start again to go on")
+    log.info("%s", f"the run has ended: {end.words}" if end else "ended early; start again to go on")
     if model_of(node.core) is None:
         why = "no token has come to it from another agent"
-        todo = "take the model of another agent" if reason else "start it again, and its neighbours"
-        if node.core.ending and node.core.ending.cause == "diverged":
+        todo = "take the model of another agent" if end else "start it again, and its neighbours"
+        if end and end.cause == "diverged":
             why, todo = "the run has diverged", "train again, as that says"
         log.error("%s has no model, and wrote none, for %s: %s", config.name, why, todo)
         return Ended.WITHOUT_A_MODEL
     if node.core.missing:
         log.warning("the model does NOT have the data of %s", ", ".join(node.core.missing))
-    if reason and not node.made and not had_ended:
+    if end and not node.made and not had_ended:
         log.warning("the others went on and ended without this agent: take the model of one of them, for this one's is "
                     "as old as its last visit")  # fmt: skip
     return Ended.WELL
@@ -114,7 +115,7 @@ def _place(config: AgentConfig, folder: Path, bytes_max: int) -> Place:
     )
 
 
-def _run(node: Node, place: Place, folder: Path, again: bool) -> str:
+def _run(node: Node, place: Place, folder: Path, again: bool) -> None:
     """From the first link to the last; a newcomer shows its invitation meanwhile, until everybody has let it in."""
     try:
         if node.core.left:
@@ -131,7 +132,7 @@ def _run(node: Node, place: Place, folder: Path, again: bool) -> str:
         known = (place, shown.read_bytes(), transport.is_up, ended)
         threading.Thread(target=knock_at_all, args=known, daemon=True).start()
     try:
-        return node.run(transport)
+        node.run(transport)
     finally:
         ended.set()
 

@@ -158,11 +158,8 @@ class Cluster:
         lost = {}
         for name, process in self.processes.items():
             code = process.poll()
-            if (
-                code is None
-                or name in self.killed
-                or (code == 0 and (self.status(name).stopped or self.status(name).left))
-            ):
+            said = self.status(name)
+            if code is None or name in self.killed or (code == 0 and (said.cause or said.state == "left")):
                 continue
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             lines = (self.folder / name / "log.txt").read_text(errors="replace").strip().splitlines()

@@ -134,7 +134,7 @@ def overview(statuses: Mapping[str, Status], folders: Mapping[str, Path], now_s:
                     words="" if linked else DOWN["unlinked"])
         for name, linked in sorted(_votes(agents).items()) if name not in agents
     }  # fmt: skip
-    ended = next((status for status in statuses.values() if status.stopped), None)
+    ended = next((status for status in statuses.values() if status.cause), None)
     running = {name: statuses[name] for name, agent in agents.items() if agent.runs and name in statuses}
     silent = all(status.state == "unstarted" for status in statuses.values())
     return Overview(
@@ -171,8 +171,8 @@ def _judged(status: Status, now_s: float, linked: bool | None) -> tuple[State, D
     if status.state == "stopped":
         return "down", "stopped", status.reason or DOWN["stopped"]
     if status.state not in RUNNING:
-        unstarted = "it has not been started in this folder" if status.state == "unstarted" else ""
-        return status.state, "", unstarted or status.reason or status.left or status.stopped
+        words = {"unstarted": "it has not been started in this folder", "refused": status.reason, "left": status.left}
+        return status.state, "", words.get(status.state, status.stopped)
     seen, age_s = process.condition(status.process), now_s - status.time_s
     why: Down = ""
     if seen == "gone":

@@ -22,9 +22,9 @@ def ask(folder: Path, within_s: float) -> None:
     config, status = AgentConfig.read(folder), read(folder)
     if not config.visits().exact:
         raise AmbleError(f"nobody can leave a run of {config.method.label}: it cannot take out what an agent gave it.")
-    if status.left:
+    if status.state == "left":
         raise AmbleError(f"{config.name} has left already: {status.left}.")
-    if status.stopped:
+    if status.cause:
         raise AmbleError(f"the run has ended ({status.stopped}), and there is nothing to leave.")
     if (agent := glance.of_agent(status, folder)).state not in RUNNING:
         raise AmbleError(f"{config.name} in {folder} does not run ({agent.words}); let it leave while it does.")
@@ -40,9 +40,9 @@ def follow(folder: Path, within_s: float, say: Callable[[str], None]) -> tuple[s
     while time.monotonic() < end_s:
         status = read(folder)
         name = status.name or folder.name
-        if status.left:
+        if status.state == "left":
             return f"{name} has left: {status.left}", status.all_out
-        if status.stopped:
+        if status.cause:
             return f"the run has ended before {name} had left: {status.stopped}", False
         waits = [f"token {m} waits for {sight.to}" for m, sight in status.tokens.items() if sight.to]
         say(f"{name} leaves ... {', '.join(waits)}")

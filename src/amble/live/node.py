@@ -27,6 +27,7 @@ from amble.live.formats.packing import digest
 from amble.live.formats.shape import Shape
 from amble.live.message import Accepted, Answer, Question, Refused, Stop
 from amble.live.network.transport import Transport
+from amble.live.process import as_bytes
 from amble.live.protocol import Core
 from amble.live.records import trained
 from amble.live.seldom import Seldom, more
@@ -46,7 +47,7 @@ TOLD = {
 }  # fmt: skip
 OFTEN = ("refused", "absorbed")  # what a neighbour can bring about at will, and no replay needs
 LEAVE, LEAVE_S = "leave", 30.0  # the file that asks for it, with the seconds that it may take
-STOP = "stop"  # the file that asks for the end of the whole run
+STOP = "stop"  # the file that asks for the end of the whole run, with the process that it asks
 
 log = logging.getLogger("amble.live")
 
@@ -186,8 +187,8 @@ class Node:
         answer(None)
         return []
 
-    def run(self, transport: Transport) -> str:
-        """Until the run ends, or `ending` is set; says how it ended."""
+    def run(self, transport: Transport) -> None:
+        """Until the run ends, this agent has left it, or `ending` is set."""
         self.doubled = transport.doubled
         try:
             self._carry_out(self.core.start(time.monotonic()), transport)
@@ -208,11 +209,9 @@ class Node:
                     self._keep_elapsed(now, IDLE_S)
                     if not self.missed and now - self.begun_s > MISSED_S:
                         self._say_who_is_missing()
-                    if (self.folder / STOP).is_file():
+                    if self._asked_to_stop():
                         words = f"it was asked to, at {self.config.name}"
                         self._carry_out(self.core.halt(now, "asked", words), transport)
-                        with contextlib.suppress(OSError):  # if it stays, amble stop removes it
-                            (self.folder / STOP).unlink()
                     if self.visits.exact and self.core.leave_by_s == math.inf and (self.folder / LEAVE).is_file():
                         self._carry_out(self.core.leave(time.monotonic(), self._leave_within_s()), transport)
         finally:
@@ -221,7 +220,6 @@ class Node:
                 self._write_status(ended=not self.anew)
             self._keep_elapsed(time.monotonic(), 0.0)
             self.journal.close()
-        return self.core.stopped or (self.core.left.words if self.core.left else "")
 
     def _elapsed_s(self, now: float, every_s: float) -> float | None:
         """How long the run has been under way here, if that is to be kept now: it was not for so long."""
@@ -242,6 +240,21 @@ class Node:
             if peer.name in self.core.down_s:
                 log.warning("%s, at %s port %d, is not there: it is waited for; is it started, can it be reached, has "
                             "the run ended?", *peer)  # fmt: skip
+
+    def _asked_to_stop(self) -> bool:
+        """By a file that names this process; one that was left behind asked another, and must not end this run."""
+        path = self.folder / STOP
+        try:
+            asked = path.read_bytes()
+        except OSError:
+            return False
+        with contextlib.suppress(OSError):  # if it stays, amble stop removes it
+            path.unlink()
+        obeyed = asked == as_bytes(self.gauge.process)
+        if not obeyed and self.seldom("stop", time.monotonic()) is not None:
+            log.warning("%s does not ask this process, so it was removed, and the run goes on; to end it, use "
+                        "amble stop", path)  # fmt: skip
+        return obeyed
 
     def _leave_within_s(self) -> float:
         """As amble leave has written it."""

@@ -23,6 +23,11 @@ class Process(msgspec.Struct, frozen=True):
     machine: str
 
 
+def as_bytes(process: Process) -> bytes:
+    """For a file that is meant for one process only."""
+    return msgspec.json.encode(process)
+
+
 def this_process() -> Process:
     return Process(os.getpid(), _stat(os.getpid())[1], _machine())
 

@@ -69,7 +69,7 @@ def make(
 def _state(core: Core, joined: bool, ended: bool) -> status.State:
     if core.left:
         return "left"
-    if core.stopped:
+    if core.ending:
         return "ended" if ended else "ending"
     if ended:
         return "stopped"

@@ -1,4 +1,4 @@
-"""Asking a run to end: by a file in the folder of one agent that runs here, which tells all others."""
+"""Asking a run to end: by a file in the folders of the agents that run here, which tell all others."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -7,6 +7,8 @@ from pathlib import Path
 from amble.errors import AmbleError, is_number
 from amble.live import glance
 from amble.live.node import STOP
+from amble.live.process import as_bytes
+from amble.live.status import read
 from amble.run import write_whole
 
 WITHIN_MAX_S = 86_400.0
@@ -21,15 +23,14 @@ def stop(paths: Iterable[Path], within_s: float, say: Callable[[str], None]) -> 
     seen = glance.look(folders)
     running = [name for name in folders if seen.agents[name].runs]
     if not running:
-        words = (
-            f"the run has ended: {seen.words}" if seen.words else "start an agent, or give the folder of one that runs"
-        )
-        raise AmbleError(f"none of {', '.join(folders)} runs; {words}.")
-    asked = folders[running[0]] / STOP
+        advice = "start an agent, or give the folder of one that runs"
+        advice = f"the run has ended: {seen.words}" if seen.state == "ended" else advice
+        raise AmbleError(f"none of {', '.join(folders)} runs; {advice}.")
+    asked: dict[Path, bytes] = {}
     try:
-        write_whole({asked: b""})
         end_s = time.monotonic() + within_s
         while running and time.monotonic() < end_s:
+            _ask([folders[name] for name in running], asked)
             say(f"waiting for {', '.join(running)} to end ...")
             time.sleep(LOOK_S)
             seen = glance.look(folders)
@@ -37,7 +38,17 @@ def stop(paths: Iterable[Path], within_s: float, say: Callable[[str], None]) -> 
         return seen, running
     except OSError as error:
         raise AmbleError(
-            f"{asked.parent} cannot be written ({error.strerror}); run as the agent's own user."
+            f"{error.filename} cannot be written ({error.strerror}); run as the agents' own user."
         ) from error
     finally:
-        asked.unlink(missing_ok=True)  # or it would end the agent's next run
+        for path in asked:
+            path.unlink(missing_ok=True)
+
+
+def _ask(folders: Iterable[Path], asked: dict[Path, bytes]) -> None:
+    """Each process once, and again one that was started since; all of them, for any may hang or have no link."""
+    processes = {folder / STOP: read(folder).process for folder in folders}
+    new = {path: as_bytes(process) for path, process in processes.items() if process is not None}
+    new = {path: content for path, content in new.items() if asked.get(path) != content}
+    asked |= new
+    write_whole(new)

@@ -136,7 +136,7 @@ def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> 
 def finish(plan: Plan, agents: Cluster) -> trained.Trained | None:
     """The newest model and the record are kept; None where no agent has got so far."""
     folders = collect.agent_folders([plan.folder])  # with those that joined
-    names = [name for name in folders if not agents.status(name).left]
+    names = [name for name in folders if agents.status(name).state != "left"]
     record.save(collect.collect(folders), plan.folder / record.FILE)
     best = glance.newest({name: agents.status(name) for name in names})  # of those that have one
     w = None if best is None else agents.model(best)

@@ -23,7 +23,7 @@ class Span(NamedTuple):
 
 def waits(core: Core, now_s: float, wall_s: float) -> tuple[Wait, ...]:
     """In the order of tokens; `wall_s` is what `now_s`, on the agent's own clock, is on the wall's."""
-    if core.stopped or core.left:
+    if core.ending or core.left:
         return ()
     ahead_s = wall_s - now_s
     return tuple(
