@@ -10,14 +10,16 @@ import pytest
 
 import amble
 from amble import claim_trials as trials
-from amble import networks
-from amble.report import figure_claims
+from amble import networks, paper_runs, reproduction
+from amble import worked_example as example_module
+from amble.report import figure_claims, other_claims
 from amble.report.claims import Verdict
 from amble.report.other_claims import API, by_network, by_size, example
 from amble.report.paper_numbers import numbers
 from amble.report.results import claim_block
 from amble.report.study_page import studies_section
 from amble.report.verdicts import Side
+from amble.reproduction import LOCAL
 from amble.worked_example import UPDATES, copies_changed, problem, visits_of, worked_example
 
 FOLDER = Path(os.environ.get("AMBLE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -31,10 +33,10 @@ HELD, FAILED, UNDECIDED = Verdict.HELD, Verdict.FAILED, Verdict.UNDECIDED
 def small(monkeypatch):
     """A problem that is there without the paper's data."""
     monkeypatch.setattr(
-        trials,
+        paper_runs,
         "problem_of",
-        lambda agents, seed: amble.Problem.from_arrays(
-            X[:600], Y[:600], agents=agents, seed=seed, X_test=X[600:], y_test=Y[600:]
+        lambda figure, seed: amble.Problem.from_arrays(
+            X[:600], Y[:600], agents=figure.agents, seed=seed, X_test=X[600:], y_test=Y[600:]
         ),
     )
 
@@ -59,6 +61,19 @@ def test_the_paper_s_worked_example():
     assert run.problem["digest"] == problem().digest
 
 
+def test_an_example_that_no_seed_gives_is_refused_in_a_sentence(monkeypatch):
+    monkeypatch.setattr(example_module, "SEEDS_MAX", 1)
+    with pytest.raises(amble.AmbleError, match="none of the seeds 0 to 0 gives the order of visits"):
+        worked_example()
+
+
+def test_the_example_is_judged_by_its_copies_alone(monkeypatch):
+    changed = [[visit] for visit in UPDATES]
+    changed[3] = [*changed[3], (4, 1)]
+    monkeypatch.setattr(other_claims, "copies_changed", lambda _: changed)
+    assert example().claims[0].verdicts == (HELD, HELD, HELD, FAILED, HELD)
+
+
 def test_the_example_s_verdict_and_time_line():
     study = example()
     assert study.claims[0].verdict == HELD
@@ -74,58 +89,71 @@ def test_the_example_s_verdict_and_time_line():
 
 def test_the_plan_has_all_sizes_and_kinds_and_the_quick_one_a_few():
     full, quick = trials.trials(quick=False), trials.trials(quick=True)
-    assert {trial.agents for trial in full} == {10, 30, 50, 100, 300, 1000}
-    assert len({trial.network for trial in full if trial.agents == 50}) == 7
+    assert {job.figure.agents for job in full} == {10, 30, 50, 100, 300, 1000}
+    for walk in (trials.CYCLE, trials.RANDOM_WALK):
+        assert len({(job.network, job.density) for job in full if job.figure.agents == 50 and job.walk == walk}) == 7
+    assert not any(job.method.label == "D-ADMM" for job in full if job.walk == trials.RANDOM_WALK)
     assert {len(trial.seeds) for trial in full} == {3}
-    assert max(trial.agents for trial in quick) == 100
+    assert max(job.figure.agents for job in quick) == 100
     assert not any(trial.tuned for trial in quick)
     assert {len(trial.seeds) for trial in quick} == {1}
     assert len({trial.stem("seed0") for trial in full}) == len(full)
 
 
-@pytest.mark.parametrize("kind", trials.KINDS)
-def test_every_kind_of_network_is_the_one_of_its_name(kind):
-    network = trials.network_of(kind, 50, 1)
-    links = len(network.edges)
-    if kind.startswith("random"):
-        assert links == round(float(kind.split()[1]) * 50 * 49 / 2)
-    else:
-        expected = {
-            "ring": networks.ring(50),
-            "grid": networks.grid(5, 10),
-            "geometric": networks.geometric(50, seed=1),
-        }
-        assert np.array_equal(network.edges, expected[kind].edges)
+@pytest.mark.parametrize(("name", "density"), trials.KINDS)
+def test_every_kind_of_network_is_the_one_of_its_name(name, density):
+    job = trials.trial(50, amble.IBCD(), False, (0,), None, network=name, density=density)
+    expected = {
+        "random": networks.random(50, density, 1),
+        "ring": networks.ring(50),
+        "grid": networks.grid(5, 10),
+        "geometric": networks.geometric(50, seed=1),
+    }
+    assert np.array_equal(job.network_with(1).edges, expected[name].edges)
+
+
+@pytest.mark.parametrize("part", ["data", "ridge", "time_s", "comm_units", "pilot_laps"])
+def test_the_name_of_a_file_changes_with_the_figure(part):
+    job = trials.trials(quick=True)[0]
+    other = "cpusmall" if part == "data" else 7 * getattr(job.figure, part)
+    changed = replace(job, figure=replace(job.figure, **{part: other}))
+    assert digest(changed) != digest(job)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("__version__", "9.9.9"), ("Timing", lambda: amble.Timing(high_s=1.0)), ("PILOT_POWERS", (0,))]
+)
+def test_the_name_of_a_file_changes_with_version_timing_and_search(name, value, monkeypatch):
+    job = trials.trials(quick=True)[0]
+    before = digest(job)
+    monkeypatch.setattr(reproduction, name, value)
+    assert digest(job) != before
+
+
+def digest(job):
+    return job.stem("seed0").rpartition("-")[2]
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("method", [amble.IBCD(tau=2.8), amble.APIBCD(tokens=5), amble.DADMM(rho=0.01)])
-def test_a_trial_spends_both_budgets_or_converges(method, tmp_path):
-    trial = trials.Trial(10, trials.USUAL, method, False, (0, 1))
-    trials.make_runs(trial, tmp_path)
+@pytest.mark.parametrize("walk", [trials.CYCLE, trials.RANDOM_WALK])
+@pytest.mark.parametrize("method", [amble.IBCD(tau=2.8), amble.APIBCD(tokens=5)])
+def test_a_trial_spends_both_budgets_or_converges(method, walk, tmp_path):
+    trial = trials.trial(10, method, False, (0, 1), None, walk=walk)
+    visit_s = paper_runs.modelled(trial)
+    paper_runs.make_runs(trial, trial, visit_s, tmp_path)
     for seed in (0, 1):
-        assert trials.is_there(trial, seed, tmp_path)
-        run = amble.load_run(tmp_path / trial.stem(f"seed{seed}"))
+        run = amble.load_run(paper_runs.path_of(trial, seed, visit_s, tmp_path))
         spent = run.history["time_s"][-1] > 0.95 * 10 * trials.TIME_S_PER_AGENT
         spent &= run.history["comm_units"][-1] > 0.95 * 10 * trials.UNITS_PER_AGENT
         assert spent or run.stopped == "tolerance"
         assert run.seed == run.problem["settings"]["seed"] == seed
+        assert (run.walk == "metropolis") == (walk == trials.RANDOM_WALK)
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    trials.make_runs(trial, tmp_path)
+    paper_runs.make_runs(trial, trial, visit_s, tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == kept
 
 
-@pytest.mark.usefixtures("small")
-def test_a_tuned_trial_is_tuned_on_its_own_network_for_its_reading(tmp_path):
-    trial = trials.Trial(10, "ring", amble.APIBCD(tau=77.0, tokens=5), True, (0,), "_local")
-    trials.make_runs(trial, tmp_path)
-    run = amble.load_run(tmp_path / trial.stem("seed0"))
-    assert run.method.tau == run.tuning["chosen"] != 77.0
-    assert run.tuning["reading"] == "_local"
-    assert run.network.name == "ring"
-
-
-def made_of(needs, kind=None):
+def made_of(needs, kind=None, walk=trials.CYCLE):
     """Runs by hand of API-BCD, I-BCD and WPG, at each size (or of each kind): needs[name][k] is the units per agent
     until the gap is closed, and ten microseconds go with each unit; None: it is never closed."""
     made = {}
@@ -133,13 +161,15 @@ def made_of(needs, kind=None):
     labels = {"API-BCD": amble.APIBCD(tokens=5), "I-BCD": amble.IBCD(), "WPG": amble.WPG()}
     for name, each in needs.items():
         for k, need in enumerate(each):
-            agents, network = (trials.SIZES[k], trials.USUAL) if kind is None else (50, trials.KINDS[k])
+            agents, place = (trials.SIZES[k], trials.USUAL) if kind is None else (50, trials.KINDS[k])
             units = np.array([0.0, (need or 1.0) * agents, trials.UNITS_PER_AGENT * agents])
             metric = np.array([1.0, 0.0, 0.0]) if need else np.ones(3)
             history = {"comm_units": units, "time_s": units * 1e-5, "metric": metric, "metric_local": metric}
             about = {**base.problem, "optimum_metric": 0.0}
             run = replace(base, history=history, problem=about, stopped="tolerance")
-            made[trials.Trial(agents, network, labels[name], False, (0,))] = [run]
+            network, density = place
+            where = {"network": network, "density": density, "walk": walk}
+            made[trials.trial(agents, labels[name], False, (0,), None, **where)] = [run]
     return made
 
 
@@ -166,10 +196,22 @@ def test_scalable_is_no_more_than_twice_per_agent_in_a_network_three_times_as_la
 def test_on_other_networks_it_must_lead_as_on_the_usual_one_and_cost_no_more_than_twice():
     needs = {"API-BCD": [1, 2, 1, 5, 1, 1, 1], "I-BCD": [2, 2, 2, 6, 2, None, 2], "WPG": [3] * 3 + [9, 0.5, 3, 3]}
     time, units = by_network(made_of(needs, kind=True)).claims
-    assert time.columns == ("random 0.7", "random 0.2", "random 0.5", "random 1.0", "ring", "grid", "geometric")
+    assert time.columns == ("random 0.7", "random 0.2", "random 0.5", "random 1", "ring", "grid", "geometric")
     assert time.verdicts == (HELD, HELD, FAILED, HELD, FAILED, HELD, HELD)
     assert units.verdicts == (HELD, HELD, FAILED, HELD, HELD, HELD)  # against density 0.7
     assert time.verdict == units.verdict == Verdict.IN_PART
+
+
+def test_the_verdict_on_networks_is_from_both_walks():
+    good = {"API-BCD": [1] * 7, "I-BCD": [2] * 7, "WPG": [2] * 7}
+    bad = {"API-BCD": [1, 1, 1, 1, 5, 1, 1], "I-BCD": [2] * 7, "WPG": [2] * 7}
+    cycle = made_of(good, kind=True)
+    assert [claim.verdict for claim in by_network(cycle).claims] == [HELD, HELD]
+    time, units = by_network(cycle | made_of(bad, kind=True, walk=trials.RANDOM_WALK)).claims
+    part = Verdict.IN_PART
+    assert time.verdicts == (HELD, HELD, HELD, HELD, part, HELD, HELD)
+    assert units.verdicts == (HELD, HELD, HELD, part, HELD, HELD)
+    assert [row.name for row in time.rows if row.claimed] == [API, f"{API}, random walk"]
 
 
 # Claims of the text on the figures' runs
@@ -274,8 +316,28 @@ def test_accuracy_claims(find):
 @pytest.mark.skipif(not (FOLDER / "cadata.bz2").is_file(), reason=f"no cadata.bz2 in {FOLDER}")
 def test_quick_trials_on_the_paper_s_data_with_workers(tmp_path, monkeypatch):
     monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
-    planned = [trial for trial in trials.trials(quick=True) if trial.agents == 10 and trial.method.label != "Relay"]
+    quick = trials.trials(quick=True)
+    planned = [job for job in quick if job.figure.agents == 10 and job.method.label != "Relay"]
     made = trials.make_trials(planned, tmp_path, 1)
-    assert [run.method for runs in made.values() for run in runs] == [trial.method for trial in planned]
+    assert [run.method for runs in made.values() for run in runs] == [job.method for job in planned]
     assert {run.problem["name"] for runs in made.values() for run in runs} == {"cadata"}
     assert trials.make_trials([], tmp_path / "none", 1) == {}
+    kept = next((tmp_path / "runs").glob("*seed0*.npz"))
+    kept.write_bytes(kept.read_bytes()[:100])
+    with pytest.raises(amble.AmbleError, match=r"is damaged; delete it, and run the same command again"):
+        trials.make_trials(planned, tmp_path, 1)
+
+
+@pytest.mark.skipif(not (FOLDER / "cadata.bz2").is_file(), reason=f"no cadata.bz2 in {FOLDER}")
+def test_all_networks_and_walks_have_the_value_that_was_tuned_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
+    monkeypatch.setattr(trials, "FIGURE", replace(trials.FIGURE, pilot_laps=2))
+    places = [{"network": "ring"}, {"walk": trials.RANDOM_WALK}, {"network": "grid", "walk": trials.RANDOM_WALK}]
+    method = amble.APIBCD(tau=77.0, tokens=5)
+    planned = [trials.trial(10, method, True, (0,), LOCAL, **place) for place in places]
+    runs = [runs[0] for runs in trials.make_trials(planned, tmp_path, 1).values()]
+    (record,) = (json.loads(file.read_text()) for file in (tmp_path / "runs").glob("*tuning*.json"))
+    assert record["reading"] == LOCAL
+    assert {run.method.tau for run in runs} == {record["chosen"]} != {77.0}
+    assert [run.network.name for run in runs] == ["ring", "random(0.7)", "grid(2x5)"]
+    assert [run.walk for run in runs] == ["cycle", "metropolis", "metropolis"]

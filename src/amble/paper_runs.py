@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from amble import methods, timing, tuning
-from amble import network as networks
 from amble.data.datasets import load
 from amble.errors import AmbleError
 from amble.machine import this_machine
 from amble.network import Network
 from amble.problem import Problem, split
-from amble.reproduction import DENSITY, PILOT_POWERS, Figure, Job
+from amble.reproduction import PILOT_POWERS, Figure, Job
 from amble.run import Run, load_run, write_whole
 from amble.run import ending as ending_of
 from amble.simulation import resume, simulate
@@ -84,8 +83,13 @@ def problem_of(figure: Figure, seed: int) -> Problem:
 
 def tune_job(job: Job, folder: Path) -> None:
     """Choose the method's step or penalty on the first seed, and keep it with all that was tried."""
-    problem, network = problem_of(job.figure, job.seeds[0]), networks.random(job.figure.agents, DENSITY, job.seeds[0])
-    search: dict[str, Any] = {"laps": job.figure.pilot_laps, "powers": PILOT_POWERS, "seed": job.seeds[0]}
+    problem, network = problem_of(job.figure, job.seeds[0]), job.network_with(job.seeds[0])
+    search: dict[str, Any] = {
+        "walk": job.walk,
+        "laps": job.figure.pilot_laps,
+        "powers": PILOT_POWERS,
+        "seed": job.seeds[0],
+    }
     # long=1: the runs themselves are the test of a long run (make_runs)
     _, record = tuning.tune(job.method, problem, network, long=1, reading=job.reading, **search)
     keep_tuning(job, record, folder)
@@ -183,7 +187,7 @@ def make_runs(job: Job, own: Job, visit_s: float, folder: Path) -> None:
     for seed in own.seeds:
         if is_there(own, seed, visit_s, folder):
             continue
-        problem, network = problem_of(own.figure, seed), networks.random(own.figure.agents, DENSITY, seed)
+        problem, network = problem_of(own.figure, seed), own.network_with(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a run that diverges says so in the table
             run = spend(own, problem, network, seed, visit_s)
@@ -197,11 +201,15 @@ def make_runs(job: Job, own: Job, visit_s: float, folder: Path) -> None:
 
 
 def spend(job: Job, problem: Problem, network: Network, seed: int, visit_s: float) -> Run:
-    """A run that goes on until both budgets of its figure are spent, the virtual time and the communication."""
-    options: dict[str, Any] = {"timing": Timing(compute=visit_s), "seed": seed, "progress": False}
-    run = simulate(job.method, problem, network, time_s=job.figure.time_s, **options)
-    if run.stopped != "diverged" and run.history["comm_units"][-1] < job.figure.comm_units:
-        run = resume(run, problem, comm_units=job.figure.comm_units, progress=False)
+    """A run that goes on until both budgets of its figure are spent, the virtual time and the communication, or it
+    has converged."""
+    options: dict[str, Any] = {"tolerance": job.tolerance, "progress": False}
+    timing = Timing(compute=visit_s)
+    run = simulate(
+        job.method, problem, network, walk=job.walk, timing=timing, seed=seed, time_s=job.figure.time_s, **options
+    )
+    if run.stopped == "time_s" and run.history["comm_units"][-1] < job.figure.comm_units:
+        run = resume(run, problem, comm_units=job.figure.comm_units, **options)
     return run
 
 

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from amble import methods
+from amble import __version__, methods
+from amble import network as networks
+from amble.network import Network
+from amble.timing import Timing
 
 TOKENS = 5  # the captions' K
 DENSITY = 0.7  # the captions' zeta
@@ -77,12 +80,19 @@ class Job:
     tuned: bool
     seeds: tuple[int, ...]
     reading: str | None = None  # what it is tuned for, where the readings differ: "" the tokens' mean, or LOCAL
+    network: str = "random"
+    density: float = DENSITY  # of a random network
+    walk: str = "auto"
+    tolerance: float | None = None  # a run whose model moves by less in a lap ends before its budgets do
 
     def stem(self, what: str, *more: Any) -> str:
         """A name for a file of this job's: it changes with all that the job depends on, and with what is given."""
-        about = [asdict(self), self.method.label, TOKENS, DENSITY, PILOT_POWERS, *more]
+        about = [asdict(self), self.method.label, PILOT_POWERS, asdict(Timing()), __version__, *more]
         digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.figure.data}-{self.method.label.lower()}-{what}-{digest}"
+
+    def network_with(self, seed: int) -> Network:
+        return networks.named(self.network, self.figure.agents, self.density, seed)
 
 
 def paper_methods(figure: Figure) -> list[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from amble import methods, replay
 from amble import network as networks
+from amble.errors import AmbleError
 from amble.problem import Problem
 from amble.run import Run
 from amble.schedule import Schedule
@@ -34,7 +35,10 @@ def worked_example() -> Run:
         run = simulate(method, rows, ring, hops=len(UPDATES), every=1, seed=seed, engine="plain", progress=False)
         if visits_of(run) == UPDATES:
             return run
-    raise AssertionError(f"none of {SEEDS_MAX} seeds walks as the paper's figure 2 does")
+    raise AmbleError(
+        f"none of the seeds 0 to {SEEDS_MAX - 1} gives the order of visits of the paper's figure 2; "
+        "raise SEEDS_MAX in amble/worked_example.py."
+    )
 
 
 def visits_of(run: Run) -> tuple[tuple[int, int], ...]:

@@ -8,6 +8,7 @@ import numpy as np
 from amble.reaching import records_within
 from amble.report.claims import Cell, Claim, Row, Verdict, overall
 from amble.report.sections import TIME, UNITS
+from amble.reproduction import LOCAL
 from amble.run import Run
 
 LEVELS = (0.5, 0.9, 0.99)  # shares of the gap between where a run begins and the optimum's metric
@@ -113,8 +114,8 @@ def paper_claims(find: Find, budgets: Mapping[str, float], tuned: bool) -> tuple
     """
 
     def readings(label: str, **settings: Any) -> tuple[Side, Side]:
-        tokens, local = (find(label, reading if tuned else None, **settings) for reading in ("", "_local"))
-        return Side(f"{label} (tokens' mean)", tokens), Side(f"{label} (mean of x)", local, "_local")
+        tokens, local = (find(label, reading if tuned else None, **settings) for reading in ("", LOCAL))
+        return Side(f"{label} (tokens' mean)", tokens), Side(f"{label} (mean of x)", local, LOCAL)
 
     def claim(
         text: str, cost: str, contests: Sequence[tuple[Side, Sequence[Side]]], at_most: float | None = None
