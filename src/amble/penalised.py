@@ -2,7 +2,8 @@
 
     F(x, z) = sum_i f_i(x_i) + tau/2 sum_i sum_m |x_i - z_m|^2
 
-A method that has one names its setting tau in `penalty`. Theorems 1 to 3 say that F never rises.
+A method that has one names its setting tau in `penalty`. Theorems 1 to 3 say that F never rises. Several tokens of a
+gift method (I-BCD) share one account, so they have one z, that of the whole account, as in eq. 3.
 """
 
 from typing import Any
@@ -33,6 +34,9 @@ def penalised(method: Any, problem: Problem, state: State) -> float:
     M = getattr(method, "tokens", 1)
     if methods.is_round(method):
         z = [x.mean(axis=0)] * M
+    elif hasattr(method, "gift") and M > 1:
+        ledgers, m = tree_map(np.asarray, state.tokens.board), np.arange(M)  # each token knows its own to the last gift
+        z = [methods.rules(method).read(tree_map(lambda a: a[m, m], ledgers))]
     else:
         tokens = tree_map(np.asarray, state.tokens)
         z = [methods.rules(method).estimate(tree_map(lambda a: a[m], tokens)) for m in range(M)]  # noqa: B023
