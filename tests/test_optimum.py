@@ -1,6 +1,7 @@
 """The optimum: computed when it is asked for, verified before it is called one, and left out where it is not known."""
 
 import csv
+import signal
 import warnings
 
 import numpy as np
@@ -8,13 +9,15 @@ import pytest
 
 import amble
 from amble import networks
+from amble.arrays import namespace
 from amble.objectives import LeastSquares, Logistic
-from amble.optimum import UNASKED_UP_TO_OWN
+from amble.optimum import UNASKED_GRADIENTS, UNASKED_LAPS, UNASKED_UP_TO_OWN
 from amble.report.export import write_report
 from amble.report.sections import columns, group
 
 FROM_OPTIMUM = {"suboptimality", "distance", "distance_local"}
 QUICK = {"hops": 30, "progress": False}
+FREE = {"compute": 1e-6}  # the timing of losses whose work is not known
 
 
 class Loss:
@@ -37,6 +40,29 @@ def own(value, grad, dimension, agents=3):
 
 def parabola(dimension, at=2.0):
     return own(lambda w: 0.5 * np.sum((w - at) ** 2), lambda w: w - at, dimension)
+
+
+def well(at):
+    """Two minima beside `at`, the lower one beyond it: Newton's method from zero ends in the other."""
+    return own(
+        lambda w: np.sum((w - at) ** 4 / 4 - (w - at) ** 2 / 2 - (w - at) / 10),
+        lambda w: (w - at) ** 3 - (w - at) - 0.1,
+        1,
+    )
+
+
+def rosenbrock(unit, at):
+    """One minimum and a bent valley: not convex, so nothing here can verify that it is the lowest."""
+
+    def value(w):
+        x, y = w / unit - at
+        return (1 - x) ** 2 + 100 * (y - x**2) ** 2
+
+    def grad(w):
+        x, y = w / unit - at
+        return np.array([2 * (x - 1) - 400 * x * (y - x**2), 200 * (y - x**2)]) / unit
+
+    return own(value, grad, 2)
 
 
 NARROW = 1e-3  # of a bump that no probe but the curvature at its top shows
@@ -66,6 +92,13 @@ NO_OPTIMUM = {
     "a third power": (own(lambda w: np.sum(w**3), lambda w: 3 * w**2, 1), "not convex"),
     "a gradient of another loss": (own(lambda w: np.sum((w - 1) ** 2), lambda w: 2 * w, 3), "is grad the gradient"),
     "a kink": (own(lambda w: np.abs(w - 1).sum(), lambda w: np.sign(w - 1), 3), "is grad the gradient of value"),
+    "the higher of two wells, far out": (well(100), "not convex"),
+    "the higher of two wells, nearer": (well(30), "not convex"),
+    "the higher of two wells, very far out": (well(1000), "not convex"),
+    "Rosenbrock's valley": (rosenbrock(1, 0), "not convex"),
+    "Rosenbrock's valley in other units": (rosenbrock(100, 0), "not convex"),
+    "Rosenbrock's valley elsewhere": (rosenbrock(1, -3), "not convex"),
+    "a value that is no number": (own(lambda w: np.nan, lambda w: w, 2), "where their slope is zero, value is nan"),  # noqa: ARG005
     "no numbers at zero": (own(lambda w: -np.log(w).sum(), lambda w: -1 / w, 3), "at zero are not finite"),
 }
 
@@ -129,9 +162,7 @@ def without_optimum(problem, match, **options):
 
 
 def test_a_run_without_an_optimum_says_why(tmp_path):
-    run = without_optimum(
-        NO_OPTIMUM["a saddle at zero"][0], "not convex.*no suboptimality, distance", timing={"compute": 1e-6}
-    )
+    run = without_optimum(NO_OPTIMUM["a saddle at zero"][0], "not convex.*no suboptimality, distance", timing=FREE)
     assert "not convex" in run.problem["optimum"]["why"]
     assert run.problem["optimum_metric"] is None
     loaded = amble.load_run(run.save(tmp_path / "run"))
@@ -142,11 +173,11 @@ def test_a_run_without_an_optimum_says_why(tmp_path):
 def test_many_unknowns_of_one_s_own_take_no_memory_and_no_gradients_unasked():
     """60,000 unknowns: a dense matrix of them would be 29 GB."""
     problem = parabola(60_000)
-    run = without_optimum(problem, "not looked for unasked.*call problem.optimum", timing={"compute": 1e-6})
+    run = without_optimum(problem, "not looked for unasked.*call problem.optimum", timing=FREE)
     assert "60,000 unknowns" in run.problem["optimum"]["why"]
     assert sum(loss.calls for loss in problem.own) <= 30 + problem.agents  # the run's, and the digest's
     assert np.allclose(problem.optimum().w, 2.0)
-    run = amble.simulate(amble.WPG(), problem, networks.ring(3), timing={"compute": 1e-6}, **QUICK)
+    run = amble.simulate(amble.WPG(), problem, networks.ring(3), timing=FREE, **QUICK)
     assert set(run.history) >= FROM_OPTIMUM
     assert run.problem["optimum"]["known"]
 
@@ -154,7 +185,7 @@ def test_many_unknowns_of_one_s_own_take_no_memory_and_no_gradients_unasked():
 def test_the_optimum_is_lazy():
     """Nothing is computed for a run that does not want it, nor for the pilot runs of tuning; then once for all runs."""
     problem = parabola(4)
-    free = {"timing": {"compute": 1e-6}, **QUICK}
+    free = {"timing": FREE, **QUICK}
     run = amble.simulate(amble.WPG(), problem, networks.ring(3), optimum=False, tune=True, **free)  # no warning
     assert "_optimum" not in problem.__dict__
     assert not FROM_OPTIMUM & set(run.history)
@@ -225,6 +256,83 @@ def test_a_run_saved_with_unknown_distances_still_loads_and_reports(tmp_path):
     assert not FROM_OPTIMUM & set(again.history)
 
 
+class Huber:
+    """The mean of Huber's loss over some rows with outliers."""
+
+    def __init__(self, unknowns, seed, ask=None):
+        rng = np.random.default_rng(seed)
+        self.X, self.calls, self.ask = rng.normal(size=(60, unknowns)), 0, ask
+        self.y = self.X.sum(axis=1) + rng.standard_cauchy(60)
+
+    def value(self, w):
+        r = np.abs(self.X @ w - self.y)
+        return np.mean(np.where(r < 1, r * r / 2, r - 0.5))
+
+    def grad(self, w):
+        self.calls += 1
+        if self.calls == self.ask:
+            signal.raise_signal(signal.SIGINT)
+        return self.X.T @ np.clip(self.X @ w - self.y, -1, 1) / len(self.y)
+
+
+def huber(unknowns, ask=None):
+    """Five agents' losses; the first sends Ctrl-C at its gradient number `ask`."""
+    losses = [Huber(unknowns, seed, ask if seed == 0 else None) for seed in range(5)]
+    return amble.Problem.from_objectives(losses, unknowns)
+
+
+def test_the_unasked_search_is_bounded():
+    """Its gradients are many where unknowns are many, and a short run has few: it is given up, once, with advice."""
+    problem = huber(100)
+    run = without_optimum(problem, "not found with 1,000 of their gradients; call problem.optimum", timing=FREE)
+    assert "longer search" in run.problem["optimum"]["why"]
+    most = problem.agents * (UNASKED_GRADIENTS + 10) + QUICK["hops"]
+    assert sum(loss.calls for loss in problem.own) < most
+    calls = sum(loss.calls for loss in problem.own)
+    without_optimum(problem, "not found with 1,000", timing=FREE)
+    assert sum(loss.calls for loss in problem.own) == calls + QUICK["hops"]
+
+
+def test_a_long_run_has_a_long_search():
+    problem = huber(40)
+    without_optimum(problem, "not found with 1,000", timing=FREE)
+    laps = 10 * UNASKED_GRADIENTS // UNASKED_LAPS
+    run = amble.simulate(amble.DGD(alpha=0.1), problem, networks.ring(5), rounds=laps, timing=FREE, progress=False)
+    assert run.problem["optimum"]["known"]
+
+
+def test_ctrl_c_in_the_search_keeps_the_run():
+    problem = huber(5, ask=150)
+    run = without_optimum(problem, "the search for it was stopped; call problem.optimum", timing=FREE)
+    assert run.stopped == "hops"
+    assert run.schedule.hops == QUICK["hops"]
+    assert problem.own[0].calls < 160
+    assert np.isfinite(problem.optimum().value)
+
+
+def test_ctrl_c_in_the_search_ends_a_comparison_with_the_run_that_was_done():
+    with pytest.warns(UserWarning, match="was stopped"):
+        runs = amble.compare([amble.WPG(), amble.DGD()], huber(5, ask=150), networks.ring(5), timing=FREE, **QUICK)
+    assert [run.stopped for run in runs] == ["hops"]
+
+
+def test_ctrl_c_in_the_search_of_a_built_in_loss_keeps_the_run(monkeypatch):
+    """Newton's steps are short; the first gradient of the search sends it."""
+    grad = Logistic.grad
+
+    def asking(self, w):
+        if self.X.ndim == 2 and namespace(w) is np:
+            signal.raise_signal(signal.SIGINT)
+        return grad(self, w)
+
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    problem = amble.Problem.from_arrays(X, y, task="classification", agents=4)
+    monkeypatch.setattr(Logistic, "grad", asking)
+    with pytest.warns(UserWarning, match="was stopped"):
+        run = amble.simulate(amble.WPG(), problem, networks.ring(4), engine="compiled", **QUICK)
+    assert run.stopped == "hops"
+
+
 def test_own_losses_up_to_a_bound_have_their_optimum_unasked():
-    run = amble.simulate(amble.WPG(), parabola(UNASKED_UP_TO_OWN), networks.ring(3), timing={"compute": 1e-6}, **QUICK)
+    run = amble.simulate(amble.WPG(), parabola(UNASKED_UP_TO_OWN), networks.ring(3), timing=FREE, **QUICK)
     assert run.problem["optimum"]["known"]

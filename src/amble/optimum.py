@@ -1,8 +1,9 @@
 """The centralised optimum: looked for, and verified before it is called one.
 
 A built-in loss is convex, so a point without slope is a minimiser. Losses of a user's own may be anything. Their point
-counts only if no gradient shows that they are not convex, no slope is left, the curvature is nowhere negative, and the
-point stays where it is when the pull towards it is made ever weaker: a loss that falls for ever has no such point.
+counts only if no gradient shows that they are not convex (around zero, around the point and between the two), no slope
+is left, the curvature is nowhere negative, and the point stays where it is when the pull towards it is made ever
+weaker: a loss that falls for ever has no such point.
 """
 
 from collections.abc import Callable
@@ -22,8 +23,14 @@ SLOPE = 1e-7  # of the slope at zero: less counts as none
 UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, from which on their units differ
 NEWTON_STEPS_OWN = 100  # within each proximal step
 GRADIENTS_MAX = 10_000  # of sum_i f_i, after which the search is given up
+UNASKED_GRADIENTS = 1_000  # the same where nobody asked for the optimum ...
+UNASKED_LAPS = 10  # ... or as many for each lap of the run, if that is more: the search may not dwarf the run
 PROBES = (0.01, 0.1, 1.0, 10.0)  # lengths at which convexity is looked at, each in several places
 PROBES_EACH = 4
+LINES = 4  # through the point that was found, on which the slope may never fall
+PLACES = 24  # on each side of it, from NEAREST to 10 of its length
+NEAREST = 1e-4
+PATH_PARTS = 32  # of the way from zero to twice the point, where the same holds
 BENT_BACK = 1e-6  # of the slopes' length: a change of slope against the way that is more than rounding
 LANCZOS_STEPS = 40
 DIFFERENCE = 1e-4  # of the model's length: the step of a difference of gradients
@@ -40,20 +47,53 @@ class NoOptimum(NamedTuple):
     """There is none, or none that could be verified."""
 
     why: str
+    settled: bool = True  # False: the search was given up early, and a longer one may find it
 
 
-def find(problem: Any) -> Optimum | NoOptimum:
+class GivenUp(AmbleError):
+    """The search was stopped, or took more gradients than it was allowed."""
+
+
+class Watch:
+    """Counts the gradients of a search, shows them, and ends it when it is asked to or when they are too many."""
+
+    def __init__(
+        self,
+        gradients_max: int = GRADIENTS_MAX,
+        show: Callable[[int], None] = lambda _: None,
+        asked: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.gradients, self.gradients_max, self.show, self.asked = 0, gradients_max, show, asked
+
+    def count(self) -> None:
+        self.gradients += 1
+        self.show(self.gradients)
+        if self.asked():
+            raise GivenUp("the optimum is not known: the search for it was stopped.")
+
+    def spend(self) -> None:
+        """Count one of those that are limited."""
+        self.count()
+        if self.gradients > self.gradients_max:
+            raise GivenUp(f"the optimum of your losses was not found with {self.gradients_max:,} of their gradients.")
+
+
+def find(problem: Any, watch: Watch | None = None) -> Optimum | NoOptimum:
     """The minimiser of sum_i f_i (the shortest, if there are several), or why it is not known."""
+    watch = watch or Watch()
     try:
         if isinstance(problem.total, LeastSquares):
             w = of_least_squares(problem.total)
         elif problem.total is not None:
-            w = of_classes(problem.total)
+            w = of_classes(problem.total, watch)
         else:
-            w = of_own(problem)
+            w = of_own(problem, watch)
+        value = float(problem.value(w))
+        if not np.isfinite(value):
+            raise AmbleError(f"the optimum of your losses is not known: where their slope is zero, value is {value}.")
     except AmbleError as error:
-        return NoOptimum(str(error))
-    return Optimum(w, float(problem.value(w)))
+        return NoOptimum(str(error), settled=not isinstance(error, GivenUp))
+    return Optimum(w, value)
 
 
 def of_least_squares(f: LeastSquares) -> Any:
@@ -67,14 +107,15 @@ def of_least_squares(f: LeastSquares) -> Any:
     return f.vectors[:, solid] @ ((f.vectors[:, solid].T @ f.b) / f.values[solid])
 
 
-def of_classes(f: Any) -> Any:
+def of_classes(f: Any, watch: Watch) -> Any:
     """Logistic and softmax: Newton's method within each proximal step."""
     own, each = f, np.asarray(f.curvatures)
     scale = np.ones(len(each))
     if each.max() > UNEVEN * min(each[each > 0], default=1.0):  # columns of unlike units: make them even
         scale = 1 / np.sqrt(np.where(each > 0, each, 1.0))
         f = rescaled(f, scale)
-    w, moved = loosen(lambda w, weight: minimise(f, w, weight, w, TOLERANCE), np.zeros(len(f.ridge)),
+    watched = Watched(f, watch)
+    w, moved = loosen(lambda w, weight: minimise(watched, w, weight, w, TOLERANCE), np.zeros(len(f.ridge)),
                       [1e-8 * 10.0**-k * f.curvature for k in range(6)])  # fmt: skip
     f, w = own, scale * w
     # a row's loss below log 2 is a row on its right side: if all are, w can grow for ever, as where it still moves
@@ -96,7 +137,30 @@ def rescaled(f: Any, scale: Any) -> Any:
     return f._replace(L=f.curvatures.sum())
 
 
-def of_own(problem: Any) -> Any:
+class Watched:
+    """A built-in loss whose gradients and products with the Hessian are counted, without a limit."""
+
+    def __init__(self, f: Any, watch: Watch) -> None:
+        self.f, self.watch = f, watch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.f, name)
+
+    def grad(self, w: Any) -> Any:
+        self.watch.count()
+        return self.f.grad(w)
+
+    def hessian_times(self, w: Any) -> Callable[[Any], Any]:
+        times = self.f.hessian_times(w)
+
+        def watched(v: Any) -> Any:
+            self.watch.count()
+            return times(v)
+
+        return watched
+
+
+def of_own(problem: Any, watch: Watch) -> Any:
     """Losses of which only value and gradient are known: Newton's method with differences of gradients."""
     if not all(hasattr(f, "value") and hasattr(f, "grad") for f in problem.own):
         raise AmbleError("the optimum of your own objectives is found with their value and grad; give them both.")
@@ -105,23 +169,24 @@ def of_own(problem: Any) -> Any:
         slope = sum(float(norm(np.asarray(f.grad(zero), np.float64))) for f in problem.own)
     if not np.isfinite(slope):
         raise AmbleError("the optimum of your losses is not known: their gradients at zero are not finite.")
-    check_convex(problem.grad, problem.dimension, rng)
-    _, curvature = curvatures(hessian_times(problem.grad, zero), len(zero), rng)
-    f = Differences(problem, curvature if 0 < curvature < np.inf else 1.0)
+    f = Differences(problem, watch)
+    check_convex(f.grad, problem.dimension, rng)
+    _, curvature = curvatures(hessian_times(f.grad, zero), len(zero), rng)
+    f.smoothness = curvature if 0 < curvature < np.inf else 1.0
     with np.errstate(all="ignore"):  # a loss that falls for ever is followed until its numbers end
         w, moved = loosen(
             lambda w, weight: minimise(f, w, weight, w, TOLERANCE, NEWTON_STEPS_OWN),
             zero,
             [10.0**power * f.smoothness for power in (-4, -6, -8, -10, -12)],
         )
-        left = float(norm(problem.grad(w)))
+        left = float(norm(f.grad(w)))
         lower = falls_on(f.value, w, left, rng)
     if not moved <= STILL:
         raise AmbleError(
             "your losses have no minimiser, or none that could be located: the point of least loss still moved by "
             f"{moved:.0e} of its length when it was held ever more loosely; a small ridge in each loss gives them one."
         )
-    smallest, largest = curvatures(hessian_times(problem.grad, w), len(w), rng)
+    smallest, largest = curvatures(hessian_times(f.grad, w), len(w), rng)
     if not smallest >= -NEGATIVE * largest:
         raise AmbleError(
             f"the optimum of your losses is not known: where their slope is zero they curve down ({smallest:.1e}), "
@@ -132,6 +197,11 @@ def of_own(problem: Any) -> Any:
             f"the optimum of your losses was not found: where the search ended grad is {left:.1e} long (at zero "
             f"{slope:.1e}){', and value falls on' if lower else ''}; is grad the gradient of value?"
         )
+    if w.any():
+        check_line(f.grad, 0 * w, w, np.linspace(0, 2, PATH_PARTS + 1))
+        places = np.geomspace(NEAREST, 10, PLACES)
+        for _ in range(LINES if len(w) > 1 else 1):
+            check_line(f.grad, w, norm(w) * unit(rng.normal(size=len(w))), np.concatenate([-places[::-1], places]))
     return w
 
 
@@ -156,16 +226,14 @@ def falls_on(value: Callable[[Any], float], w: Any, slope: float, rng: np.random
 class Differences:
     """The sum of all losses with its Hessian by differences of gradients, for Newton's method."""
 
-    def __init__(self, problem: Any, smoothness: float) -> None:
-        self.problem, self.smoothness, self.gradients = problem, smoothness, 0
+    def __init__(self, problem: Any, watch: Watch) -> None:
+        self.problem, self.watch, self.smoothness = problem, watch, 1.0
 
     def value(self, w: Any) -> float:
         return float(self.problem.value(w))
 
     def grad(self, w: Any) -> Any:
-        self.gradients += 1
-        if self.gradients > GRADIENTS_MAX:
-            raise AmbleError(f"the optimum of your losses was not found with {GRADIENTS_MAX:,} of their gradients.")
+        self.watch.spend()
         return np.asarray(self.problem.grad(w), np.float64)
 
     def hessian(self, w: Any) -> Any:
@@ -182,15 +250,26 @@ def check_convex(grad: Callable[[Any], Any], dimension: int, rng: np.random.Gene
     for length in PROBES:
         for _ in range(PROBES_EACH):
             a, b = length * rng.normal(size=(2, dimension)) / np.sqrt(dimension)
-            with np.errstate(all="ignore"):
-                slopes = np.asarray(grad(a), np.float64), np.asarray(grad(b), np.float64)
-                change = float((slopes[0] - slopes[1]) @ (a - b))
-                noise = BENT_BACK * float((norm(slopes[0]) + norm(slopes[1])) * norm(a - b))
-            if change < -noise:
-                raise AmbleError(
-                    "the optimum of your losses is not known: they are not convex (between two points their slope "
-                    "falls), so no point can be verified to be the lowest."
-                )
+            check_pair(a, b, grad(a), grad(b))
+
+
+def check_line(grad: Callable[[Any], Any], center: Any, way: Any, places: Any) -> None:
+    """Along a line, from place to place, the slope of a convex loss never falls."""
+    points = [center + place * way for place in places]
+    slopes = [grad(point) for point in points]
+    for k in range(len(points) - 1):
+        check_pair(points[k], points[k + 1], slopes[k], slopes[k + 1])
+
+
+@np.errstate(all="ignore")
+def check_pair(a: Any, b: Any, slope_a: Any, slope_b: Any) -> None:
+    change = float((slope_a - slope_b) @ (a - b))
+    noise = BENT_BACK * float((norm(slope_a) + norm(slope_b)) * norm(a - b))
+    if change < -noise:
+        raise AmbleError(
+            "the optimum of your losses is not known: they are not convex (between two points their slope falls), so "
+            "no point can be verified to be the lowest."
+        )
 
 
 def hessian_times(grad: Callable[[Any], Any], w: Any) -> Callable[[Any], Any]:

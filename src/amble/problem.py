@@ -16,7 +16,7 @@ from amble.data.datasets import Dataset
 from amble.data.partition import Parts, partition, settle
 from amble.errors import AmbleError, expect, is_number, is_whole, shown
 from amble.objectives import LeastSquares, Logistic, Softmax
-from amble.optimum import UNASKED_UP_TO, UNASKED_UP_TO_OWN, NoOptimum, Optimum, find
+from amble.optimum import UNASKED_GRADIENTS, UNASKED_UP_TO, UNASKED_UP_TO_OWN, NoOptimum, Optimum, Watch, find
 from amble.predicting import check_model, guess, predict
 from amble.rows import check_pairs, heldout_rows, in_order, infer_task, names_of
 
@@ -45,6 +45,9 @@ class Problem:
     parts: Parts | None = None
     columns: tuple[str, ...] | None = None  # the names of the rows' columns
     holdings: dict[str, Any] | None = None  # who holds what: rows of each label, or the spread of the targets
+    _given_up: list[tuple[int, NoOptimum]] = field(
+        default_factory=list, init=False
+    )  # unasked searches that ended early
 
     def __repr__(self) -> str:
         return f"Problem({self.name}: {self.task}, {self.agents} agents, {self.dimension} unknowns)"
@@ -67,16 +70,28 @@ class Problem:
             raise AmbleError(found.why)
         return found
 
-    def known_optimum(self) -> Optimum | NoOptimum:
-        """The optimum that runs are compared with, or why they are not: with many unknowns it is not looked for unless
-        `optimum()` has been called."""
+    def known_optimum(self, watch: Watch | None = None) -> Optimum | NoOptimum:
+        """The optimum that runs are compared with, or why they are not: with many unknowns it is not looked for, and
+        with an expensive search not found, unless `optimum()` has been called."""
+        if "_optimum" in self.__dict__:
+            return self._optimum
         most = UNASKED_UP_TO if self.own is None else UNASKED_UP_TO_OWN
-        if "_optimum" not in self.__dict__ and self.dimension > most:
+        if self.dimension > most:
             return NoOptimum(
                 f"the optimum of {self.dimension:,} unknowns is not looked for unasked (above {most:,}); "
                 "call problem.optimum() before the run to have it."
             )
-        return self._optimum
+        watch = watch or Watch(UNASKED_GRADIENTS)
+        if self._given_up and watch.gradients_max <= self._given_up[-1][0]:
+            return self._given_up[-1][1]
+        result = find(self, watch)
+        if isinstance(result, Optimum) or result.settled:
+            self.__dict__["_optimum"] = result
+            return result
+        advice = "call problem.optimum() before the run for a longer search"
+        given_up = NoOptimum(f"{result.why.rstrip('.')}; {advice}.", settled=False)
+        self._given_up.append((watch.gradients_max, given_up))
+        return given_up
 
     def value(self, w: Any) -> Any:
         """sum_i f_i(w)."""

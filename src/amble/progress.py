@@ -1,4 +1,4 @@
-"""What a long job shows: a bar with hops/s and time left, from the second second on."""
+"""What a long job shows: a bar with its rate and time left, from the second second on."""
 
 import signal
 import sys
@@ -14,15 +14,17 @@ QUIET_S = 2.0  # jobs shorter than this show nothing
 class Meter:
     """A progress bar that appears only when the job turns out to be long."""
 
-    def __init__(self, label: str, total: int, begin: int = 0, show: bool = True) -> None:
-        self.label, self.total, self.begin, self.show = label, total, begin, show and sys.stderr.isatty()
+    def __init__(self, label: str, total: int | None, begin: int = 0, show: bool = True, unit: str = "hops") -> None:
+        self.label, self.total, self.begin, self.unit = label, total, begin, unit  # a total of None is not known
+        self.show = show and sys.stderr.isatty()
         self.started = time.monotonic()
         self.bar: Any = None
         self.task: Any = None
 
     def update(self, done: int) -> None:
         elapsed = time.monotonic() - self.started
-        if not self.show or (self.bar is None and (elapsed < QUIET_S or done >= self.total)):
+        finished = self.total is not None and done >= self.total
+        if not self.show or (self.bar is None and (elapsed < QUIET_S or finished)):
             return
         if self.bar is None:
             self._open()
@@ -37,7 +39,7 @@ class Meter:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]} hops/s"),
+            TextColumn(f"{{task.fields[rate]}} {self.unit}/s"),
             TimeRemainingColumn(),
         )
         self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
@@ -57,11 +59,13 @@ class Asked:
 
     def __init__(self) -> None:
         self.event = threading.Event()
+        self.times = 0
         self.code = 128 + signal.SIGINT  # the exit code that shells give to this signal
 
     def set(self, number: int = signal.SIGINT) -> None:
         if not self.is_set():
             self.code = 128 + number
+        self.times += 1
         self.event.set()
 
     def is_set(self) -> bool:

@@ -17,7 +17,7 @@ from amble.assemble import Scaling
 from amble.errors import AmbleError, as_path, is_number, need
 from amble.methods import own
 from amble.network import Network
-from amble.optimum import NoOptimum, Optimum
+from amble.optimum import NoOptimum, Optimum, Watch
 from amble.predicting import predict
 from amble.reaching import time_to
 from amble.replay import State
@@ -368,13 +368,13 @@ def costs(run: Run) -> dict[str, Any]:
     return {"hop": hop, "time_s": time_s, "comm_units": units, "bytes": units * run.message_bytes, "idle": idle}
 
 
-def with_history(run: Run, problem: Any, optimum: bool = True) -> Run:
+def with_history(run: Run, problem: Any, optimum: bool = True, watch: Watch | None = None) -> Run:
     """The run with its curves computed: costs from the schedule, the rest from the recorded models.
 
     What its history has already was computed from states that are gone, and stays. What is measured from the optimum is
     left out where that is not known; then `problem["optimum"]` says why.
     """
-    best = problem.known_optimum() if optimum else NoOptimum("optimum=False was given")
+    best = problem.known_optimum(watch) if optimum else NoOptimum("optimum=False was given")
     sides = {"": run.consensus, "_local": run.local}
     with np.errstate(all="ignore"):  # a diverged model has an infinite loss, and the run says so
         history = costs(run) | run.history | {"objective": np.array([float(problem.value(w)) for w in run.consensus])}

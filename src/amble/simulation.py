@@ -18,6 +18,7 @@ from amble.chance import check_seed
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, expect, is_number, is_whole
 from amble.methods.own import Absent
+from amble.optimum import UNASKED_GRADIENTS, UNASKED_LAPS, Watch
 from amble.problem import Problem
 from amble.progress import Meter, interruptible
 from amble.rounds import Rounds
@@ -127,7 +128,7 @@ def simulate(
         history={"penalised": np.zeros(0)} if penalised else {},
     )
     stop = limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
-    return _measured(_stages(begun, problem, stop, tolerance, engine, progress), problem, optimum)
+    return _measured(_stages(begun, problem, stop, tolerance, engine, progress), problem, optimum, progress)
 
 
 def resume(
@@ -174,12 +175,17 @@ def resume(
         )
     stop = limits(run.method, problem, hops, rounds, time_s, comm_units, tolerance)
     asked = run.problem.get("optimum", {}).get("asked", True)
-    return _measured(_stages(run, problem, stop, tolerance, engine, progress), problem, asked)
+    return _measured(_stages(run, problem, stop, tolerance, engine, progress), problem, asked, progress)
 
 
-def _measured(run: Run, problem: Problem, optimum: bool) -> Run:
-    """The run with its history, and a warning where the optimum was looked for and is not known."""
-    done = with_history(run, problem, optimum)
+def _measured(run: Run, problem: Problem, optimum: bool, show: bool) -> Run:
+    """The run with its history, and a warning where the optimum was looked for and is not known. Ctrl-C ends the search
+    for the optimum, and the run is kept."""
+    with interruptible() as asked, Meter("optimum", None, show=show, unit="gradients") as meter:
+        before = asked.times  # an earlier one ended the run, not this search
+        laps = run.schedule.hops if methods.is_round(run.method) else run.schedule.hops // problem.agents
+        watch = Watch(max(UNASKED_GRADIENTS, UNASKED_LAPS * laps), meter.update, lambda: asked.times > before)
+        done = with_history(run, problem, optimum, watch)
     about = done.problem["optimum"]
     if about["asked"] and not about["known"]:
         message = f"{about['why']} The history has no suboptimality, distance and distance_local."
