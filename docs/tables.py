@@ -8,9 +8,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from amble.report.claims import Verdict
 from amble.report.paper_page import CAPTIONS, TUNED
 from amble.report.results import quantity
 from amble.report.sections import TIME, UNITS
+from amble.reproduction import LOCAL
 
 DOCS = Path(__file__).parent
 KEPT = DOCS / "paper.json"
@@ -20,12 +22,12 @@ BLOCK = re.compile(r"(<!-- paper: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 ROWS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     ("I-BCD", CAPTIONS, "I-BCD", {}),
     ("API-BCD as published, tokens' mean", CAPTIONS, "API-BCD", {"reading": "", "token_rule": "published"}),
-    ("API-BCD as published, mean of x", CAPTIONS, "API-BCD", {"reading": "_local", "token_rule": "published"}),
+    ("API-BCD as published, mean of x", CAPTIONS, "API-BCD", {"reading": LOCAL, "token_rule": "published"}),
     ('API-BCD, `token_rule="tracked"`', CAPTIONS, "API-BCD", {"reading": "", "token_rule": "tracked"}),
     ("WPG", CAPTIONS, "WPG", {}),
     ("I-BCD, tuned", TUNED, "I-BCD", {}),
     ("API-BCD as published, tuned, tokens' mean", TUNED, "API-BCD", {"reading": "", "token_rule": "published"}),
-    ("API-BCD as published, tuned, mean of x", TUNED, "API-BCD", {"reading": "_local", "token_rule": "published"}),
+    ("API-BCD as published, tuned, mean of x", TUNED, "API-BCD", {"reading": LOCAL, "token_rule": "published"}),
     ('API-BCD, `token_rule="tracked"`, tuned', TUNED, "API-BCD", {"reading": "", "token_rule": "tracked"}),
     ("WPG, tuned", TUNED, "WPG", {}),
 )
@@ -96,7 +98,7 @@ def _findings(groups: dict[str, list[dict[str, Any]]]) -> str:
             _names(
                 [each["data"] for each in groups[group] if _reached(_find(each, "API-BCD", reading=reading, **rule))]
             )
-            for reading in ("", "_local")
+            for reading in ("", LOCAL)
         )
         items.append(
             f"{words}, API-BCD as published comes within 0.1 % on {tokens} by the tokens' mean and on {local} by the "
@@ -144,13 +146,13 @@ def _claims(sections: list[dict[str, Any]]) -> str:
 
 def _verdict(claim: dict[str, Any]) -> str:
     """The verdict; in part: at which levels it held, and at which for one of its methods or readings."""
-    if claim["verdict"] != "held in part":
+    if claim["verdict"] != Verdict.IN_PART:
         return str(claim["verdict"])
-    at = {word: [level for level, own in zip(claim["columns"], claim["verdicts"], strict=True) if own == word]
-          for word in ("held", "held in part")}  # fmt: skip
-    shown = [", ".join(at["held"])] if at["held"] else []
-    shown += [f"{', '.join(at['held in part'])} for some"] if at["held in part"] else []
-    return f"held in part: {'; '.join(shown)}"
+    at = {verdict: [level for level, own in zip(claim["columns"], claim["verdicts"], strict=True) if own == verdict]
+          for verdict in (Verdict.HELD, Verdict.IN_PART)}  # fmt: skip
+    shown = [", ".join(at[Verdict.HELD])] if at[Verdict.HELD] else []
+    shown += [f"{', '.join(at[Verdict.IN_PART])} for some"] if at[Verdict.IN_PART] else []
+    return f"{Verdict.IN_PART}: {'; '.join(shown)}"
 
 
 def _studies(studies: list[dict[str, Any]]) -> str:

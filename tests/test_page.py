@@ -352,6 +352,18 @@ def test_the_csv_is_the_histories(runs, tmp_path):
             assert np.array_equal([float(row[column]) for row in mine], run.history[column])
 
 
+def test_the_csv_has_the_penalised_f_where_a_run_has_it(runs, tmp_path):
+    penalised = np.arange(float(len(runs[0].recorded)))
+    more = replace(runs[0], history={**runs[0].history, "penalised": penalised})
+    with write_curves(tmp_path / "curves.csv", group([more, runs[1]])).open() as file:
+        rows = list(csv.DictReader(file))
+    values = {label: [float(row["penalised"]) for row in rows if row["method"] == label]
+              for label in (more.label, runs[1].label)}  # fmt: skip
+    assert values[more.label] == penalised.tolist()
+    assert np.isnan(values[runs[1].label]).all()
+    assert "penalised" not in write_curves(tmp_path / "without.csv", group(runs)).read_text()
+
+
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_a_figure_for_a_paper(runs, digits, ending, tmp_path):
     begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}

@@ -313,6 +313,7 @@ def test_a_tuned_value_that_rises_in_the_full_run_is_refused(tmp_path, monkeypat
         (["-f", "7"], "'7'.*3, 4, 5, 6"),
         (["--compute", "guessed"], "'guessed'.*measured"),
         (["--quick", "--seeds", "5"], "--quick has one seed"),
+        (["--quick", "--seeds", "3"], "--quick has one seed"),
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_written(words, sentence, tmp_path):

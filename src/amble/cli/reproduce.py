@@ -7,8 +7,6 @@ import typer
 
 from amble.cli.app import app, console
 
-SEEDS = 3
-
 
 @app.command(short_help="The paper's figures 3 to 6 and a verdict on each of its claims, as one page.")
 def reproduce(
@@ -19,7 +17,9 @@ def reproduce(
         bool,
         typer.Option("--quick", help="One seed, a quarter of the budgets, no tuned methods: about a minute."),
     ] = False,
-    seeds: Annotated[int, typer.Option(help="How many seeds: networks, splits, walks, link times.", min=1)] = SEEDS,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many seeds: networks, splits, walks, link times.  [default: 3]", min=1)
+    ] = None,
     compute: Annotated[
         str, typer.Option(help="Seconds of a visit: measured on this machine once, or the fixed cost model.")
     ] = "measured",
@@ -62,7 +62,7 @@ def reproduce(
     for number in figure or ():
         if number not in numbers:
             raise unknown("figure", str(number), [str(each) for each in numbers])
-    if quick and seeds != SEEDS:
+    if quick and seeds is not None:
         raise AmbleError(f"--quick has one seed, and --seeds {seeds} was given; leave one of them out.")
     chosen = [each for each in reproduction.FIGURES if figure is None or each.number in figure]
     if quick:
@@ -71,9 +71,10 @@ def reproduce(
         ensure(each.data)  # before any work: fetched if need be, or one sentence on what to do
     make_folder(out / "runs")
     screen = console()
-    jobs = reproduction.jobs(chosen, range(seeds), quick)
+    own_seeds = reproduction.SEEDS if seeds is None else range(seeds)
+    jobs = reproduction.jobs(chosen, own_seeds, quick)
     made = paper_runs.make_all(jobs, out, compute, workers)
-    planned = claim_trials.trials(quick, range(seeds)) if figure is None else []
+    planned = claim_trials.trials(quick, own_seeds) if figure is None else []
     trials = None if made is None else claim_trials.make_trials(planned, out / claim_trials.FOLDER, workers)
     if made is None or trials is None:
         screen.print(f"[yellow]stopped:[/] what is done is kept in {out}; the same command goes on from there.")

@@ -18,6 +18,7 @@ from amble.run import Run, base_path, ending, load_run, write_whole
 
 COLUMNS = ("hop", "time_s", "comm_units", "bytes", "idle", "objective", "suboptimality",
            "distance", "distance_local", "metric", "metric_local")  # fmt: skip
+PENALISED = "penalised"  # a column where a run has it
 FIGURES = (".png", ".svg")
 CURVES = "curves.csv"
 
@@ -26,11 +27,13 @@ def write_curves(path: Path, sections: Sequence[Section]) -> Path:
     """Every record of every run as a line of a CSV file; numbers in full, so that they read back the same."""
     held = io.StringIO()
     rows = csv.writer(held, lineterminator="\n")
-    rows.writerow(["section", "data", "method", "seed", *COLUMNS])
+    penalised = any(PENALISED in run.history for section in sections for run in section.runs)
+    columns = (*COLUMNS, PENALISED) if penalised else COLUMNS
+    rows.writerow(["section", "data", "method", "seed", *columns])
     for section in sections:
         for run in section.runs:
             about = [section.title, run.problem["name"], run.label, run.seed]
-            history = [column_of(run, name).tolist() for name in COLUMNS]
+            history = [column_of(run, name).tolist() for name in columns]
             rows.writerows([*about, *record] for record in zip(*history, strict=True))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole({path: held.getvalue().encode()})

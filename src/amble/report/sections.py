@@ -12,6 +12,7 @@ from amble import methods, timing
 from amble.reaching import column_of
 from amble.report.claims import Claim
 from amble.report.figures import readings_differ
+from amble.reproduction import LOCAL
 from amble.run import Run, settings_text
 
 POINTS = 160  # of a band's grid of costs
@@ -37,7 +38,7 @@ class Section:
 
 
 class Line(NamedTuple):
-    """One curve: a method's runs, one per seed, read at the tokens' mean or ("_local") at the mean of the x_i."""
+    """One curve: a method's runs, one per seed, read at the tokens' mean or (LOCAL) at the mean of the x_i."""
 
     label: str
     runs: tuple[Run, ...]
@@ -108,7 +109,7 @@ def lines(section: Section) -> list[Line]:
     for details, runs in _by_method(section.runs):
         tuned_for = runs[0].tuning.get("reading")
         differ = any(_readings_differ(run, column) for run in runs for column in shown)
-        for suffix in ("", "_local"):
+        for suffix in ("", LOCAL):
             if (suffix == tuned_for) if tuned_for is not None else (differ or not suffix):
                 told = (*details, MEAN_OF_X) if suffix else details
                 label = ", ".join([f"{runs[0].method.label} ({told[0]})", *told[1:]])
@@ -120,7 +121,7 @@ def _readings_differ(run: Run, column: str) -> bool:
     if column == "objective":
         return False
     with np.errstate(all="ignore"):  # a diverged run
-        apart = np.abs(column_of(run, column) - column_of(run, f"{column}_local"))[len(run.recorded) // 2 :]
+        apart = np.abs(column_of(run, column) - column_of(run, f"{column}{LOCAL}"))[len(run.recorded) // 2 :]
         return readings_differ(run, column) and (column == "metric" or bool((apart > DISTANCES_APART).any()))
 
 
