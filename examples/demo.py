@@ -41,8 +41,8 @@ methods = [
     amble.Relay(),
 ]
 runs = amble.compare(methods, problem, network, hops=HOPS, tune=True)
+runs.save(FOLDER, again=True)
 figure, page = runs.plot(f"{FOLDER}/compare.png"), runs.report(f"{FOLDER}/report.html")
-runs.save(FOLDER)
 
 error_costs = {run.label: [run.time_to(within=WITHIN, cost=cost) for cost in COSTS] for run in runs}
 model_costs = {run.label: [model_cost(run, cost) for cost in COSTS] for run in runs}
