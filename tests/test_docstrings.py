@@ -1,53 +1,73 @@
-"""Examples in docstrings of the public face are run, and every public function has one."""
+"""The public face: parameters, returns and an example in each docstring, and the examples are run."""
 
 import doctest
 import importlib
 import inspect
+from dataclasses import fields
 
 import pytest
 
 import amble
-from amble import testing
+from amble import methods, testing
+from amble.objectives import Objective
 
-MODULES = sorted({*amble._HOMES, "amble.network", "amble.testing.methods", "amble.testing.objectives"})
-PUBLIC = [
-    amble.compare,
-    amble.load,
-    amble.load_run,
-    amble.method,
-    amble.read_file,
-    amble.resume,
-    amble.simulate,
-    amble.split,
-    amble.Problem.from_agents,
-    amble.Problem.from_arrays,
-    amble.Problem.from_objectives,
-    amble.Run.predict,
-    amble.Run.time_to,
-    amble.networks.from_networkx,
-    testing.check_method,
-    testing.check_objective,
-    amble.networks.make,
+NAMES = [name for name in amble.__all__ if name not in ("__version__", "networks")]
+EXPORTED = [
+    *(getattr(amble, name) for name in NAMES),
+    *(getattr(amble.networks, name) for name in amble.networks.__all__),
 ]
+EXPORTED += [getattr(testing, name) for name in testing.__all__]
+CLASSES = list(dict.fromkeys(each for each in EXPORTED if inspect.isclass(each)))
+OBJECTIVES = (amble.LeastSquares, amble.Logistic, amble.Softmax)  # their other methods are those of Objective
+CONSTRUCTED = [amble.Dataset, amble.Timing, *methods.METHODS.values()]
+MADE = {amble.Comparison: "compare", amble.Network: "networks", amble.Problem: "split", amble.Run: "simulate"}
+
+
+def public_methods(kind):
+    told = {"hessian_times", *vars(Objective)} if kind in OBJECTIVES else set()
+    names = [name for name in vars(kind) if not name.startswith("_") and name not in told]
+    return [getattr(kind, name) for name in names if inspect.isfunction(getattr(kind, name))]
+
+
+FUNCTIONS = [each for each in EXPORTED if inspect.isfunction(each)]
+FUNCTIONS += [method for kind in CLASSES if kind.__module__.startswith("amble") for method in public_methods(kind)]
+MODULES = sorted({each.__module__ for each in [*FUNCTIONS, *CLASSES, *CONSTRUCTED]})
+
+
+def check_sections(page, parameters, returns):
+    head = "Parameters\n----------\n"
+    assert (head in page) == bool(parameters)
+    section = page.partition(head)[2].partition("\n\n")[0]
+    names = [name for line in section.splitlines() for name in line.partition(" : ")[0].replace(",", " ").split()]
+    assert [name for name in parameters if name not in names] == []
+    assert ("Returns\n-------\n" in page) == returns
+    assert ">>> " in page.partition("Example\n-------\n")[2]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_print_what_they_show(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = doctest.testmod(importlib.import_module(name), extraglobs={"folder": tmp_path})
-    assert found.failed == 0
+    results = doctest.testmod(importlib.import_module(name), extraglobs={"folder": tmp_path})
+    assert results.failed == 0
 
 
-@pytest.mark.parametrize("function", PUBLIC, ids=lambda function: function.__qualname__)
-def test_every_option_is_spelled_out_and_said(function):
-    """Parameters, returns and an example in each docstring; no **options."""
-    page = inspect.getdoc(function)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__qualname__)
+def test_a_function_says_what_it_takes_and_returns(function):
     signature = inspect.signature(function)
-    assert "Example" in page
-    assert ">>> " in page
-    assert all(each.kind is not each.VAR_KEYWORD for each in signature.parameters.values())
-    for name in signature.parameters:
-        assert name in page or name in ("self", "kind"), name
+    assert all(each.kind is not each.VAR_KEYWORD for each in signature.parameters.values())  # every option by its name
+    parameters = [name for name in signature.parameters if name != "self"]
+    check_sections(inspect.getdoc(function), parameters, returns=signature.return_annotation is not None)
+
+
+@pytest.mark.parametrize("kind", CONSTRUCTED, ids=lambda kind: kind.__name__)
+def test_a_class_that_users_construct_says_its_settings(kind):
+    check_sections(inspect.getdoc(kind), [field.name for field in fields(kind)], returns=False)
+
+
+def test_a_class_that_functions_make_names_them():
+    assert {*CLASSES} == {*MADE, *OBJECTIVES, amble.AmbleError, amble.Dataset, amble.Timing}
+    for kind, maker in MADE.items():
+        assert maker in inspect.getdoc(kind).partition("\n\n")[0], kind
 
 
 def test_compare_has_the_options_of_simulate():

@@ -93,6 +93,8 @@ def test_a_dataset_is_one_line():
     assert repr(DATA) == "Dataset(diabetes: regression, 442 rows, 10 columns)"
     mine = amble.Dataset("mine", "classification", X, np.where(Y > 0, "up", "down"), X[:4], np.full(4, "up"))
     assert repr(mine) == "Dataset(mine: classification of 2 classes, 30 rows, 4 test rows, 3 columns)"
+    single = amble.Dataset("one", "classification", X[:1, :1], ["up"], X[:1, :1], ["up"])
+    assert repr(single) == "Dataset(one: classification of 1 class, 1 row, 1 test row, 1 column)"
 
 
 @pytest.mark.parametrize("name", ["diabetes", "breast_cancer", "digits"])

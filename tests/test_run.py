@@ -349,7 +349,7 @@ def test_a_damaged_file_is_one_clear_sentence(suffix, spoil, tmp_path):
     file = go(amble.IBCD()).save(tmp_path / "run").with_suffix(suffix)
     file.write_bytes(spoil(file.read_bytes()))
     with pytest.raises(
-        AmbleError, match="run is damaged or cut short; save it again, or copy both files anew"
+        AmbleError, match="run is damaged or cut short; save it again, or copy both files again"
     ) as caught:
         amble.load_run(tmp_path / "run")
     assert "\n" not in str(caught.value)

@@ -23,7 +23,7 @@ REPLACE = "give another folder, or again=True to replace it"
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs side by side, on one problem; a sequence of Run."""
+    """Runs side by side, on one problem, made by `compare`; a sequence of Run."""
 
     runs: tuple[Run, ...]
 
@@ -40,7 +40,11 @@ class Comparison:
         return "\n".join(line.rstrip() for line in capture.get().splitlines()).strip("\n")
 
     def to_pandas(self) -> Any:
-        """Every record of every run as one DataFrame: the histories below each other, with the run's label as `method`.
+        """Every record of every run as one table.
+
+        Returns
+        -------
+        pandas.DataFrame : the histories below each other, with the run's label in the column `method`
 
         Example
         -------
@@ -76,26 +80,91 @@ class Comparison:
         return self.runs[k]
 
     def table(self) -> Any:
-        """A rich table of where each run ended (print it, or let a notebook show it)."""
+        """Where each run ended. `print(runs)` shows it as text.
+
+        Returns
+        -------
+        rich.table.Table : for a rich console, or for a notebook
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> runs = amble.compare([amble.Relay(), amble.WPG()], problem, hops=20)
+        >>> runs.table().row_count
+        2
+        """
         from amble.report.table import comparison_table
 
         return comparison_table(self)
 
     def plot(self, path: str | Path) -> Path:
-        """The metric against virtual time and against communication, like the paper's figures."""
+        """A figure of the metric against virtual time and against communication, like the paper's.
+
+        Parameters
+        ----------
+        path : of the figure, whose ending (.png, .svg, .pdf) says its format
+
+        Returns
+        -------
+        Path : that of the figure
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> runs = amble.compare([amble.Relay(), amble.WPG()], problem, hops=20)
+        >>> print(runs.plot("compare.png"))
+        compare.png
+        """
         from amble.report.figures import comparison_figure
 
         return comparison_figure(self, as_path(path, "the figure"))
 
     def report(self, path: str | Path) -> Path:
-        """One web page with plots, tables and settings, that opens without a network."""
+        """One web page with plots, tables and settings. It opens without a network.
+
+        Parameters
+        ----------
+        path : of the page
+
+        Returns
+        -------
+        Path : that of the page
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> runs = amble.compare([amble.Relay(), amble.WPG()], problem, hops=20)
+        >>> print(runs.report("report.html"))
+        report.html
+        """
         from amble.report.page import write_page
         from amble.report.sections import group
 
         return write_page(as_path(path, "the page"), group(self.runs), title="Comparison of methods")
 
     def save(self, folder: str | Path, again: bool = False) -> list[Path]:
-        """Every run as FOLDER/1-i-bcd.json and .npz, and so on; `again` replaces a comparison that is there."""
+        """Keep every run, as FOLDER/1-relay.json and .npz, and so on.
+
+        Parameters
+        ----------
+        folder : that of the files; one that holds a comparison already is refused
+        again : replace that comparison instead, its runs and its pictures
+
+        Returns
+        -------
+        list of Path : those of the .json files
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> runs = amble.compare([amble.Relay(), amble.WPG()], problem, hops=20)
+        >>> [path.name for path in runs.save("both")]
+        ['1-relay.json', '2-wpg.json']
+        """
         check_folder(Path(folder), again, REPLACE)
         remove_runs(Path(folder))
         return [run.save(Path(folder) / file_name(k, run)) for k, run in enumerate(self.runs, 1)]

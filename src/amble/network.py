@@ -10,13 +10,18 @@ import numpy as np
 from amble.chance import check_seed
 from amble.errors import AmbleError, is_number, is_whole, need, shown, unknown
 
+__all__ = ["Network", "complete", "from_edges", "from_networkx", "geometric", "grid", "make", "random", "ring"]
+
 NAMES = ("random", "ring", "complete", "grid", "geometric")
 DENSITY = 0.7  # of a random network, where none is given
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """An undirected connected network; agent i's neighbours are neighbours[starts[i]:starts[i+1]], in order."""
+    """An undirected connected network, made by the functions of `amble.networks`.
+
+    Agent i's neighbours are neighbours[starts[i]:starts[i+1]], in order.
+    """
 
     agents: int
     starts: Any
@@ -27,6 +32,22 @@ class Network:
         return f"Network({self.name}: {self.agents} agents, {len(self.edges)} links)"
 
     def neighbours_of(self, i: int) -> Any:
+        """Who agent i may talk to.
+
+        Parameters
+        ----------
+        i : the agent's number
+
+        Returns
+        -------
+        array of agents' numbers, in order
+
+        Example
+        -------
+        >>> import amble
+        >>> amble.networks.ring(5).neighbours_of(0)
+        array([1, 4], dtype=int32)
+        """
         return self.neighbours[self.starts[i] : self.starts[i + 1]]
 
     @property
@@ -34,7 +55,19 @@ class Network:
         return np.diff(self.starts)
 
     def metropolis(self) -> tuple[Any, Any]:
-        """Mixing weights: W_ij = 1/max(d_i+1, d_j+1), one for each entry of `neighbours`, and W_ii, what is left."""
+        """Mixing weights of gossip: W_ij = 1/max(d_i+1, d_j+1), d_i the number of agent i's neighbours.
+
+        Returns
+        -------
+        pair of arrays : W_ij for each entry of `neighbours`, and W_ii, which makes each row's sum 1
+
+        Example
+        -------
+        >>> import amble
+        >>> across, own = amble.networks.ring(3).metropolis()
+        >>> own.round(2)
+        array([0.33, 0.33, 0.33])
+        """
         i = np.repeat(np.arange(self.agents), self.degrees)
         across = 1 / np.maximum(self.degrees[i] + 1, self.degrees[self.neighbours] + 1)
         return across, 1 - np.bincount(i, across, minlength=self.agents)
@@ -54,7 +87,24 @@ def check_agents(agents: Any) -> None:
 
 
 def from_edges(agents: int, edges: Any, name: str = "network") -> Network:
-    """From rows (i, j); repeated links and loops are dropped, and every agent must be reachable."""
+    """A network from its links; every agent must be reachable.
+
+    Parameters
+    ----------
+    agents : how many; they are numbered from 0
+    edges : pairs (i, j) of agents' numbers; repeated links, and links from an agent to itself, are dropped
+    name : for tables and pages
+
+    Returns
+    -------
+    Network
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.networks.from_edges(3, [(0, 1), (1, 2)], name="path")
+    Network(path: 3 agents, 2 links)
+    """
     check_agents(agents)
     given = edges
     try:
@@ -97,7 +147,24 @@ def count_reached(network: Network) -> int:
 
 
 def random(agents: int, density: float = DENSITY, seed: int = 0) -> Network:
-    """The paper's: |E| = round(N(N-1)/2 * density) links, connected (a random tree, then links at random)."""
+    """The paper's network: a random tree, which connects all agents, then more links at random.
+
+    Parameters
+    ----------
+    agents : how many
+    density : the share of all N(N-1)/2 possible links that it has
+    seed : of the drawing
+
+    Returns
+    -------
+    Network
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.networks.random(20, density=0.7)
+    Network(random(0.7): 20 agents, 133 links)
+    """
     check_agents(agents)
     if not (is_number(density) and 0 <= density <= 1):
         raise AmbleError(f"density={density} was given; it must lie between 0 and 1.")
@@ -126,20 +193,65 @@ def random(agents: int, density: float = DENSITY, seed: int = 0) -> Network:
 
 
 def ring(agents: int) -> Network:
-    """Agent i talks to i - 1 and i + 1."""
+    """Agent i talks to i - 1 and i + 1.
+
+    Parameters
+    ----------
+    agents : how many
+
+    Returns
+    -------
+    Network
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.networks.ring(20)
+    Network(ring: 20 agents, 20 links)
+    """
     check_agents(agents)
     i = np.arange(agents)
     return from_edges(agents, np.column_stack([i, (i + 1) % agents]), "ring")
 
 
 def complete(agents: int) -> Network:
-    """Everyone talks to everyone."""
+    """Everyone talks to everyone.
+
+    Parameters
+    ----------
+    agents : how many
+
+    Returns
+    -------
+    Network
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.networks.complete(20)
+    Network(complete: 20 agents, 190 links)
+    """
     check_agents(agents)
     return from_edges(agents, np.column_stack(np.triu_indices(agents, 1)), "complete")
 
 
 def grid(rows: int, columns: int) -> Network:
-    """A rectangle of agents, numbered row by row; each talks to those beside, above and below."""
+    """A rectangle of agents, numbered row by row; each talks to those beside, above and below.
+
+    Parameters
+    ----------
+    rows, columns : the sides of the rectangle
+
+    Returns
+    -------
+    Network
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.networks.grid(4, 5)
+    Network(grid(4x5): 20 agents, 31 links)
+    """
     for side in (rows, columns):
         check_agents(side)
     number = np.arange(rows * columns).reshape(rows, columns)
@@ -149,9 +261,23 @@ def grid(rows: int, columns: int) -> Network:
 
 
 def geometric(agents: int, radius: float | None = None, seed: int = 0) -> Network:
-    """Agents at random in the unit square, linked when nearer than `radius`.
+    """Agents at random places in the unit square, linked where they are near each other.
 
-    Without a radius: the smallest that connects them, a little widened.
+    Parameters
+    ----------
+    agents : how many
+    radius : the largest distance of two linked agents; without it, one that connects all
+    seed : of the places
+
+    Returns
+    -------
+    Network
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.networks.geometric(20, radius=0.5)
+    Network(geometric(0.5): 20 agents, 97 links)
     """
     check_agents(agents)
     cKDTree = need("scipy.spatial", "sim").cKDTree

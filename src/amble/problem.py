@@ -28,7 +28,7 @@ class Problem:
     """min_w sum_i f_i(w), f_i known to agent i alone. Made by `split`, `from_arrays`, `from_agents`, `from_objectives`.
 
     `stacked` holds built-in objectives as one NamedTuple of arrays whose first axis is the agent; objectives of your
-    own are in `own`, one object an agent.
+    own are in `own`, one object per agent.
     """
 
     name: str
@@ -53,7 +53,23 @@ class Problem:
         return f"Problem({self.name}: {self.task}, {self.agents} agents, {self.dimension} unknowns)"
 
     def objective(self, i: int) -> Any:
-        """Agent i's own f."""
+        """The loss of one agent.
+
+        Parameters
+        ----------
+        i : the agent's number
+
+        Returns
+        -------
+        its objective: an object with value(w), grad(w) and prox(center, weight, start)
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> type(problem.objective(3)).__name__
+        'LeastSquares'
+        """
         return self.own[i] if self.own is not None else tree_map(lambda a: a[i], self.stacked)
 
     @cached_property
@@ -61,9 +77,22 @@ class Problem:
         return find(self)
 
     def optimum(self) -> Optimum:
-        """The minimiser of sum_i f_i (the shortest, if there are several) and its value, found centrally and verified.
+        """The centralised optimum, for reference. It is computed when it is first asked for, and verified.
 
-        It is computed when it is first asked for. Where there is none, or none that can be verified, it says why.
+        Returns
+        -------
+        Optimum : `w`, the minimiser of sum_i f_i (the shortest, if there are several), and `value`, its loss
+
+        Raises
+        ------
+        AmbleError : where there is no optimum, or none that can be verified; it says why
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> round(problem.optimum().value, 3)
+        4.853
         """
         found = self._optimum
         if isinstance(found, NoOptimum):
@@ -71,8 +100,24 @@ class Problem:
         return found
 
     def known_optimum(self, watch: Watch | None = None) -> Optimum | NoOptimum:
-        """The optimum that runs are compared with, or why they are not: with many unknowns it is not looked for, and
-        with an expensive search not found, unless `optimum()` has been called."""
+        """The optimum that runs are compared with: with many unknowns it is not looked for, and with an expensive
+        search not found, unless `optimum()` has been called.
+
+        Parameters
+        ----------
+        watch : counts the gradients of the search and ends it where they are too many
+
+        Returns
+        -------
+        Optimum, or NoOptimum with the reason as its `why`
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> round(problem.known_optimum().value, 3)
+        4.853
+        """
         if "_optimum" in self.__dict__:
             return self._optimum
         most = UNASKED_UP_TO if self.own is None else UNASKED_UP_TO_OWN
@@ -94,24 +139,108 @@ class Problem:
         return given_up
 
     def value(self, w: Any) -> Any:
-        """sum_i f_i(w)."""
+        """The loss of all agents together, sum_i f_i(w).
+
+        Parameters
+        ----------
+        w : a model
+
+        Returns
+        -------
+        float
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> round(float(problem.value(problem.optimum().w)), 3)
+        4.853
+        """
         return self.total.value(w) if self.own is None else sum(f.value(w) for f in self.own)
 
     def grad(self, w: Any) -> Any:
+        """The gradient of sum_i f_i.
+
+        Parameters
+        ----------
+        w : a model
+
+        Returns
+        -------
+        array of the model's shape
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> bool(abs(problem.grad(problem.optimum().w)).max() < 1e-9)
+        True
+        """
         return self.total.grad(w) if self.own is None else sum(f.grad(w) for f in self.own)
 
     def predict(self, w: Any, X: Any) -> Any:
-        """Predictions of a model on rows as they were given: targets in their own units, or labels."""
+        """Predictions of a model.
+
+        Parameters
+        ----------
+        w : the model, such as run.model
+        X : rows (d, p) in their own units, not scaled; a DataFrame's columns are taken by name
+
+        Returns
+        -------
+        array of d targets in their own units, or labels
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> problem.predict(problem.optimum().w, amble.load("diabetes").X[:3]).round()
+        array([208.,  69., 179.])
+        """
         if self.scaling is None:
             raise AmbleError("this problem was made from objectives, not from rows; it has nothing to predict with.")
         return predict(w, X, self.scaling, self.settings.get("intercept", True), self.labels, self.columns)
 
     def metric(self, w: Any) -> float:
-        """On the held-out rows: NMSE |Xw - y|^2 / |y - mean(y_train)|^2, or accuracy; nan with no held-out rows."""
+        """How good a model is on the held-out rows.
+
+        Parameters
+        ----------
+        w : the model, such as run.model
+
+        Returns
+        -------
+        float : the NMSE |Xw - y|^2 / |y - mean(y_train)|^2, or the accuracy; nan without held-out rows
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> round(problem.metric(problem.optimum().w), 3)
+        0.476
+        """
         return float(self.metrics(check_model(w)[None])[0])
 
     def metrics(self, W: Any) -> Any:
-        """The metric of several models, one a row of W; some at a time, so that memory stays bounded."""
+        """The metric of several models, computed in blocks, so that memory stays bounded.
+
+        Parameters
+        ----------
+        W : one model per row
+
+        Returns
+        -------
+        array with the metric of each
+
+        Example
+        -------
+        >>> import numpy as np
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> w = problem.optimum().w
+        >>> problem.metrics(np.array([w, 0 * w])).round(2)
+        array([0.48, 1.  ])
+        """
         found = np.full(len(W), np.nan)
         finite = np.flatnonzero(np.isfinite(W).all(axis=1))
         if self.heldout is None or not len(finite):
@@ -127,7 +256,23 @@ class Problem:
         return found
 
     def plot_partition(self, path: str | Path) -> Path:
-        """A picture of who holds what: each agent's labels, or its rows and the spread of their targets."""
+        """A picture of who holds what: each agent's labels, or its rows and the spread of their targets.
+
+        Parameters
+        ----------
+        path : of the picture, whose ending (.png, .svg, .pdf) says its format
+
+        Returns
+        -------
+        Path : that of the picture
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> print(problem.plot_partition("partition.png"))
+        partition.png
+        """
         from amble.report.partition import partition_picture, partition_title
 
         return partition_picture(self.holdings, Path(path), partition_title(self.name, self.settings))
@@ -174,8 +319,9 @@ class Problem:
             labels, as in `read_file`
         agents : how many
         X_test, y_test : rows to judge models by, which no agent has
-        how : even, sorted, by-label, dirichlet (with `alpha`, by default 0.5: the smaller, the less alike agents are),
-            by-sizes (with `sizes`: rows per agent or, as numbers with a point, proportions)
+        how : even, sorted, by-label, dirichlet, by-sizes
+        alpha : of dirichlet, by default 0.5: the smaller, the less alike agents are
+        sizes : of by-sizes: rows per agent or, as numbers with a point, proportions
         seed : of the dealing
         ridge : the penalty ridge/2 |w|^2, not on the intercept
         intercept : whether the model has one

@@ -17,7 +17,6 @@ from amble.assemble import Scaling
 from amble.errors import AmbleError, as_path, is_number, need
 from amble.methods import own
 from amble.network import Network
-from amble.optimum import NoOptimum, Optimum, Watch
 from amble.predicting import predict
 from amble.reaching import time_to
 from amble.replay import State
@@ -49,7 +48,9 @@ def settings_text(method: Any, tuned: str | None = None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What happened when a method ran on a problem over a network. `history` is a dict of arrays, one entry a record:
+    """What happened when a method ran on a problem over a network, made by `simulate`, `resume` and `load_run`.
+
+    `history` is a dict of arrays, one entry per record:
 
     hop, time_s, comm_units, bytes      cost so far
     idle                                share of all agents' seconds so far in which they did not compute: 1 less the
@@ -103,7 +104,7 @@ class Run:
 
     @property
     def models(self) -> Any:
-        """The local models x_i, one row an agent."""
+        """The local models x_i, one row per agent."""
         if self._models_unknown:
             raise AmbleError(
                 "the x_i of this live run are not known: an earlier amble saved it without them; run amble up again to "
@@ -174,23 +175,84 @@ class Run:
         return time_to(self, metric, within, cost, local)
 
     def to_pandas(self) -> Any:
-        """The history as a pandas DataFrame."""
+        """The history as a table.
+
+        Returns
+        -------
+        pandas.DataFrame : one row per record, one column per key of `history`
+
+        Example
+        -------
+        >>> import amble
+        >>> run = amble.simulate(amble.Relay(), amble.split(amble.load("diabetes")), hops=20)
+        >>> int(run.to_pandas()["hop"].max())
+        20
+        """
         return need("pandas", "all").DataFrame(self.history)
 
     def plot_network(self, path: str | Path) -> Path:
-        """A picture of the network and of the tokens' first steps over it (the paper's figure 1)."""
+        """A picture of the network and of the tokens' first steps over it (the paper's figure 1).
+
+        Parameters
+        ----------
+        path : of the picture, whose ending (.png, .svg, .pdf) says its format
+
+        Returns
+        -------
+        Path : that of the picture
+
+        Example
+        -------
+        >>> import amble
+        >>> run = amble.simulate(amble.Relay(), amble.split(amble.load("diabetes")), hops=20)
+        >>> print(run.plot_network("network.png"))
+        network.png
+        """
         from amble.report.pictures import network_picture
 
         return network_picture(self, Path(path))
 
     def plot_timeline(self, path: str | Path, hops: int = 40) -> Path:
-        """Which agent updates which local copy when (the paper's figure 2)."""
+        """A picture of which agent updates which local copy when (the paper's figure 2).
+
+        Parameters
+        ----------
+        path : of the picture, whose ending (.png, .svg, .pdf) says its format
+        hops : how many visits it shows
+
+        Returns
+        -------
+        Path : that of the picture
+
+        Example
+        -------
+        >>> import amble
+        >>> run = amble.simulate(amble.Relay(), amble.split(amble.load("diabetes")), hops=20)
+        >>> print(run.plot_timeline("timeline.png", hops=10))
+        timeline.png
+        """
         from amble.report.pictures import timeline_picture
 
         return timeline_picture(self, Path(path), hops)
 
     def save(self, path: str | Path) -> Path:
-        """Write PATH.npz and PATH.json, each whole or not at all; returns the json's path."""
+        """Keep the run as PATH.json and PATH.npz, from which `amble.load_run` reads it.
+
+        Parameters
+        ----------
+        path : of both files, without their endings; files that are there are replaced
+
+        Returns
+        -------
+        Path : that of the .json file
+
+        Example
+        -------
+        >>> import amble
+        >>> run = amble.simulate(amble.Relay(), amble.split(amble.load("diabetes")), hops=20)
+        >>> print(run.save("relay"))
+        relay.json
+        """
         base = base_path(path)
         arrays: dict[str, Any] = {
             "network.starts": self.network.starts,
@@ -301,7 +363,7 @@ def load_run(path: str | Path, methods: Any = ()) -> Run:
         raise
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise AmbleError(
-            f"the saved run {base} is damaged or cut short; save it again, or copy both files anew."
+            f"the saved run {base} is damaged or cut short; save it again, or copy both files again."
         ) from error
 
 
@@ -366,28 +428,3 @@ def costs(run: Run) -> dict[str, Any]:
         busy_s = np.concatenate([[0.0], np.cumsum(run.compute_s[run.schedule.agent])])[k]
     idle = 1 - busy_s / np.where(time_s > 0, N * time_s, np.inf)
     return {"hop": hop, "time_s": time_s, "comm_units": units, "bytes": units * run.message_bytes, "idle": idle}
-
-
-def with_history(run: Run, problem: Any, optimum: bool = True, watch: Watch | None = None) -> Run:
-    """The run with its curves computed: costs from the schedule, the rest from the recorded models.
-
-    What its history has already was computed from states that are gone, and stays. What is measured from the optimum is
-    left out where that is not known; then `problem["optimum"]` says why.
-    """
-    best = problem.known_optimum(watch) if optimum else NoOptimum("optimum=False was given")
-    sides = {"": run.consensus, "_local": run.local}
-    with np.errstate(all="ignore"):  # a diverged model has an infinite loss, and the run says so
-        history = costs(run) | run.history | {"objective": np.array([float(problem.value(w)) for w in run.consensus])}
-        if isinstance(best, Optimum):
-            scale = float(np.linalg.norm(best.w)) or 1.0
-            history["suboptimality"] = history["objective"] - best.value
-            for side, models in sides.items():
-                history[f"distance{side}"] = np.linalg.norm(models - best.w, axis=1) / scale
-        for side, models in sides.items():
-            history[f"metric{side}"] = problem.metrics(models)
-    about: dict[str, Any] = {"known": True, "asked": optimum, "why": None}
-    metric = problem.metric(best.w) if isinstance(best, Optimum) else np.nan
-    if isinstance(best, NoOptimum):
-        about |= {"known": False, "why": best.why}
-    described = {**run.problem, "optimum": about, "optimum_metric": None if np.isnan(metric) else metric}
-    return replace(run, history=history, problem=described)

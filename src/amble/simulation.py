@@ -17,12 +17,13 @@ from amble import walk as walks
 from amble.chance import check_seed
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, expect, is_number, is_whole
+from amble.history import with_history
 from amble.methods.own import Absent
 from amble.optimum import UNASKED_GRADIENTS, UNASKED_LAPS, Watch
 from amble.problem import Problem
 from amble.progress import Meter, interruptible
 from amble.rounds import Rounds
-from amble.run import Run, with_history
+from amble.run import Run
 from amble.schedule import Schedule
 
 HOPS_DEFAULT = 10_000

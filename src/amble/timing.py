@@ -24,14 +24,31 @@ CALIBRATED_S = 1.0  # after this long, the least number of laps is enough
 
 @dataclass(frozen=True)
 class Timing:
-    """One link and compute model; `paper`, `walkman` and `link` below are the usual ones."""
+    """How long a message and a visit take, in virtual seconds. The defaults are the paper's.
+
+    Parameters
+    ----------
+    low_s, high_s : a message takes a time drawn uniformly between them
+    mean_s : where low_s and high_s are equal, the mean of an exponential time that is added
+    bytes_per_s : the bandwidth of a link
+    compute : "model" (a fixed cost model), "measured" (on this machine), or seconds per visit
+    slowdown : factors by agent, such as {3: 10.0}; all other agents have factor 1
+
+    Example
+    -------
+    >>> import amble
+    >>> problem = amble.split(amble.load("diabetes"), agents=20)
+    >>> slow = amble.Timing(low_s=1.0, high_s=1.0, compute=0.0)
+    >>> float(amble.simulate(amble.Relay(), problem, hops=20, timing=slow).history["time_s"][-1])
+    19.0
+    """
 
     low_s: float = 1e-5
     high_s: float = 1e-4
     mean_s: float = 0.0
     bytes_per_s: float = float("inf")
-    compute: str | float = "model"  # the fixed cost model, "measured" on this machine, or seconds a visit
-    slowdown: tuple[tuple[int, float], ...] = ()  # (agent, factor): stragglers; all others have factor 1
+    compute: str | float = "model"
+    slowdown: tuple[tuple[int, float], ...] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -61,11 +78,41 @@ class Timing:
                 raise AmbleError(f"timing: agent {agent}'s slowdown is {factor}; it must be above zero.")
 
     def link(self, message_bytes: float) -> Any:
-        """What `link_seconds` needs to know: the fixed part, the width of the uniform part, the exponential's mean."""
+        """The time of one message, as three numbers.
+
+        Parameters
+        ----------
+        message_bytes : its size
+
+        Returns
+        -------
+        array : the fixed seconds, the width of the uniform part, the mean of the exponential part
+
+        Example
+        -------
+        >>> import amble
+        >>> amble.Timing(low_s=1.0, high_s=3.0, bytes_per_s=100.0).link(message_bytes=50)
+        array([1.5, 2. , 0. ])
+        """
         return np.array([self.low_s + message_bytes / self.bytes_per_s, self.high_s - self.low_s, self.mean_s])
 
     def factors(self, agents: int) -> Any:
-        """Each agent's slowdown."""
+        """Each agent's slowdown.
+
+        Parameters
+        ----------
+        agents : how many there are
+
+        Returns
+        -------
+        array of factors
+
+        Example
+        -------
+        >>> import amble
+        >>> amble.Timing(slowdown={1: 10.0}).factors(3)
+        array([ 1., 10.,  1.])
+        """
         factors = np.ones(agents)
         for agent, factor in self.slowdown:
             if not 0 <= agent < agents:

@@ -14,24 +14,45 @@ NAMES = tuple(SETS)
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Rows X (d, p) and targets y (d): numbers for regression, labels for classification."""
+    """Rows and targets, with their names.
+
+    Parameters
+    ----------
+    name : of the data, for tables and pages
+    task : regression or classification
+    X, y : rows (d, p) and targets (d): numbers for regression, labels for classification
+    X_test, y_test : a published test part; without one, some rows are held out when the data are split
+    columns : the names of X's columns; colour=red is a category, one-hot encoded
+    target : the name of y
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.Dataset("stairs", "regression", X=[[0.0], [1.0], [2.0]], y=[0.1, 0.9, 2.1])
+    Dataset(stairs: regression, 3 rows, 1 column)
+    """
 
     name: str
-    task: str  # "regression" or "classification"
+    task: str
     X: Any
     y: Any
-    X_test: Any = None  # a published test part; without one, some rows are held out when the data are split
+    X_test: Any = None
     y_test: Any = None
-    columns: tuple[str, ...] | None = None  # the names of X's columns; colour=red is a category, one-hot encoded
-    target: str | None = None  # the name of y
+    columns: tuple[str, ...] | None = None
+    target: str | None = None
 
     def __repr__(self) -> str:
         kind = self.task
         if self.task == "classification":
-            kind += f" of {len(np.unique(self.y))} classes"
-        test = "" if self.X_test is None else f", {len(self.X_test):,} test rows"
+            kind += f" of {count(len(np.unique(self.y)), 'class', 'classes')}"
+        test = "" if self.X_test is None else f", {count(len(self.X_test), 'test row')}"
         rows, columns = np.shape(self.X) if np.ndim(self.X) == 2 else (0, 0)
-        return f"Dataset({self.name}: {kind}, {rows:,} rows{test}, {columns:,} columns)"
+        return f"Dataset({self.name}: {kind}, {count(rows, 'row')}{test}, {count(columns, 'column')})"
+
+
+def count(number: int, one: str, several: str | None = None) -> str:
+    """1 row, 2,000 rows."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def load(name: str) -> Dataset:

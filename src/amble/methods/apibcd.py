@@ -18,6 +18,18 @@ class APIBCD:
         tau         is the penalty on the distance to each token
         token_rule  says what the token takes: eq. 12b as published, or one of two that mend it (methods/copies.py)
     The tokens z_m and the copies follow eq. 12b and 12c in methods/copies.py. With M = 1 this is I-BCD.
+
+    Parameters
+    ----------
+    tau : the penalty on the distance to each token, above zero
+    tokens : how many walk at once
+    token_rule : what a token takes: published (eq. 12b), scaled or tracked (methods/copies.py)
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.APIBCD(tokens=3, token_rule="tracked")
+    APIBCD(tau=0.1, tokens=3, token_rule='tracked')
     """
 
     tau: float = 0.1

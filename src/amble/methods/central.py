@@ -16,6 +16,16 @@ class Central:
 
     x_i' = argmin_x f_i(x) + tau/2 |x - z|^2,   i = 1..N      (eq. 4)
     z'   = 1/N sum_i x_i'                                     (eq. 5)
+
+    Parameters
+    ----------
+    tau : the penalty on the distance to the server's model, above zero
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.Central(tau=0.5)
+    Central(tau=0.5)
     """
 
     tau: float = 1.0

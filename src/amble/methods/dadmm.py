@@ -25,6 +25,16 @@ class DADMM:
         j    runs over the d_i neighbours of i
         rho  is the penalty: it sets the speed, not the limit
     What is said in a round serves the dual's step, which waited for it, and then the next x.
+
+    Parameters
+    ----------
+    rho : the penalty, above zero
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.DADMM(rho=0.5)
+    DADMM(rho=0.5)
     """
 
     rho: float = 0.1

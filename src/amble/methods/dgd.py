@@ -19,6 +19,16 @@ class DGD:
     where
         W      are the network's Metropolis weights
         alpha  is the step: a constant one stops at a distance from the optimum that shrinks with it
+
+    Parameters
+    ----------
+    alpha : the step, above zero
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.DGD(alpha=0.2)
+    DGD(alpha=0.2)
     """
 
     alpha: float = 0.1

@@ -23,6 +23,16 @@ class EXTRA:
         W      are the network's Metropolis weights
         alpha  is the step: it sets the speed, not the limit
     The second line gives the first with x^0 for (I + W)/2 x^{-1} and zero for grad f(x^{-1}).
+
+    Parameters
+    ----------
+    alpha : the step, above zero
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.EXTRA(alpha=0.2)
+    EXTRA(alpha=0.2)
     """
 
     alpha: float = 0.1

@@ -21,6 +21,17 @@ class FedAvg:
     where
         share_i  is agent i's part in the sum: 1, or N d_i / D for weights="rows", which is FedAvg's mean by rows
         E        is local_steps; for E > 1 and unlike agents the limit is not the optimum
+
+    Parameters
+    ----------
+    alpha : the step, above zero
+    local_steps : how many steps an agent makes in a round
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.FedAvg(local_steps=3)
+    FedAvg(alpha=0.1, local_steps=3)
     """
 
     alpha: float = 0.1

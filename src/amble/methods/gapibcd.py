@@ -17,6 +17,19 @@ class GAPIBCD:
     where
         rho  steadies the step; the paper gives no value, ours is L_i, the smoothness of f_i
     Tokens and copies are those of API-BCD (methods/copies.py).
+
+    Parameters
+    ----------
+    tau : the penalty on the distance to each token, above zero
+    tokens : how many walk at once
+    rho : the weight of the proximal term, zero or more; without it, the smoothness L_i of f_i
+    token_rule : what a token takes: published (eq. 12b), scaled or tracked (methods/copies.py)
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.GAPIBCD(tokens=3)
+    GAPIBCD(tau=0.1, tokens=3, rho=None, token_rule='published')
     """
 
     tau: float = 0.1

@@ -20,6 +20,17 @@ class IBCD:
     where
         z    travels; with one token it stays the mean of all x_i
         tau  is the penalty: larger brings x_i nearer to z, and the limit nearer to the optimum
+
+    Parameters
+    ----------
+    tau : the penalty on the distance to the token, above zero
+    tokens : how many walk at once
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.IBCD(tau=0.5)
+    IBCD(tau=0.5, tokens=1)
     """
 
     tau: float = 1.0

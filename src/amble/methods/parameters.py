@@ -21,6 +21,14 @@ def method(kind: type[Any]) -> Any:
     Without a `label` its label is the name of the class. A class with @dataclass(frozen=True) is a method as well; then
     its settings are checked when it is simulated.
 
+    Parameters
+    ----------
+    kind : the class, with settings as fields; docs/own.md has an example
+
+    Returns
+    -------
+    the class, as a frozen dataclass
+
     Example
     -------
     >>> import amble

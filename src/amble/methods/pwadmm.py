@@ -28,6 +28,18 @@ class PWADMM:
     where
         c  is the visiting token z_m (form "own"), or the mean of the agent's copies of all tokens (form "copies")
     With its own token it is known to diverge for M > 1 in many settings; tune beta before drawing a curve.
+
+    Parameters
+    ----------
+    beta : the penalty, above zero
+    tokens : how many walk at once
+    form : own or copies
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.PWADMM(beta=2.0)
+    PWADMM(beta=2.0, tokens=5, form='copies')
     """
 
     beta: float = 1.0

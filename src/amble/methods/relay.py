@@ -60,6 +60,17 @@ class Relay:
               that finds the token moving faster than at the last, and shrinks tenfold (to 0.01) at one that does not.
               Each unknown has its own curvature here where the largest is above 1e4 times the smallest, as with columns
               of unlike units
+
+    Parameters
+    ----------
+    tokens : how many walk at once
+    form : auto, full, scalar or gradient
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.Relay(tokens=2)
+    Relay(tokens=2, form='auto')
     """
 
     tokens: int = 1

@@ -18,6 +18,17 @@ class SyncWalks:
         z_m' = 1/N sum_i x_i',                              m = 1..M      (eq. 11b)
 
     All z_m are equal from the first round on, so sum_m |x - z_m|^2 = M |x - z|^2 with z the mean of what agents say.
+
+    Parameters
+    ----------
+    tau : the penalty on the distance to each token, above zero
+    tokens : how many there are
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.SyncWalks(tokens=3)
+    SyncWalks(tau=0.1, tokens=3)
     """
 
     tau: float = 0.1

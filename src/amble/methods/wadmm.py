@@ -23,6 +23,18 @@ class WADMM:
     where
         beta  is the penalty: it sets the speed, not the limit
     The gift is x_i - y_i/beta.
+
+    Parameters
+    ----------
+    beta : the penalty, above zero
+    tokens : how many walk at once
+    form : prox or gradient
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.WADMM(beta=2.0)
+    WADMM(beta=2.0, tokens=1, form='prox')
     """
 
     beta: float = 1.0

@@ -19,6 +19,17 @@ class WPG:
 
     where
         alpha  is the learning rate; with a small one z tends to the minimiser of sum_i f_i
+
+    Parameters
+    ----------
+    alpha : the step, above zero
+    tokens : how many walk at once
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.WPG(alpha=0.3)
+    WPG(alpha=0.3, tokens=1)
     """
 
     alpha: float = 0.5

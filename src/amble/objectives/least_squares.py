@@ -19,7 +19,28 @@ class LeastSquares(NamedTuple):
 
     @staticmethod
     def build(X: Any, y: Any, rows: Any, ridge: Any) -> "LeastSquares":
-        """From rows X (.., d, p), targets y (.., d), row weights (.., d; zero for padding) and ridge (.., p)."""
+        """The loss of one agent, or of several stacked along the first axes.
+
+        Parameters
+        ----------
+        X : rows (.., d, p)
+        y : targets (.., d)
+        rows : the weight of each row (.., d): share/d, or zero for padding
+        ridge : the penalty on each coordinate (.., p)
+
+        Returns
+        -------
+        LeastSquares
+
+        Example
+        -------
+        >>> import numpy as np
+        >>> import amble
+        >>> X, rows, ridge = np.array([[0.0], [1.0], [2.0]]), np.full(3, 1 / 3), np.zeros(1)
+        >>> f = amble.LeastSquares.build(X, np.array([0.0, 1.0, 3.0]), rows, ridge)
+        >>> round(float(f.value(np.zeros(1))), 3)
+        1.667
+        """
         weighted = X * rows[..., None]
         A = np.swapaxes(weighted, -1, -2) @ X + ridge[..., None] * np.eye(X.shape[-1])
         b = (np.swapaxes(weighted, -1, -2) @ y[..., None])[..., 0]

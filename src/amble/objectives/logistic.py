@@ -22,7 +22,28 @@ class Logistic(NamedTuple):
 
     @staticmethod
     def build(X: Any, y: Any, rows: Any, ridge: Any) -> "Logistic":
-        """From rows X (.., d, p), labels y (.., d; 0 or 1), row weights (.., d; zero for padding), ridge (.., p)."""
+        """The loss of one agent, or of several stacked along the first axes.
+
+        Parameters
+        ----------
+        X : rows (.., d, p)
+        y : labels (.., d), 0 or 1
+        rows : the weight of each row (.., d): share/d, or zero for padding
+        ridge : the penalty on each coordinate (.., p)
+
+        Returns
+        -------
+        Logistic
+
+        Example
+        -------
+        >>> import numpy as np
+        >>> import amble
+        >>> X, rows, ridge = np.array([[0.0], [1.0], [2.0]]), np.full(3, 1 / 3), np.zeros(1)
+        >>> f = amble.Logistic.build(X, np.array([0, 1, 1]), rows, ridge)
+        >>> round(float(f.value(np.zeros(1))), 3)
+        0.693
+        """
         gram = np.swapaxes(X * (rows / 4)[..., None], -1, -2) @ X + ridge[..., None] * np.eye(X.shape[-1])
         return Logistic(X, np.where(y > 0, 1.0, -1.0), rows, ridge, np.linalg.eigvalsh(gram)[..., -1])
 

@@ -26,7 +26,29 @@ class Softmax(NamedTuple):
 
     @staticmethod
     def build(X: Any, y: Any, rows: Any, ridge: Any, classes: int) -> "Softmax":
-        """From rows X (.., d, p), labels y (.., d; 0 .. C-1), row weights (.., d), ridge (.., p)."""
+        """The loss of one agent, or of several stacked along the first axes.
+
+        Parameters
+        ----------
+        X : rows (.., d, p)
+        y : labels (.., d), 0 to classes - 1
+        rows : the weight of each row (.., d): share/d, or zero for padding
+        ridge : the penalty on each coordinate (.., p)
+        classes : how many there are
+
+        Returns
+        -------
+        Softmax
+
+        Example
+        -------
+        >>> import numpy as np
+        >>> import amble
+        >>> X, rows, ridge = np.array([[0.0], [1.0], [2.0]]), np.full(3, 1 / 3), np.zeros(1)
+        >>> f = amble.Softmax.build(X, np.array([0, 1, 2]), rows, ridge, classes=3)
+        >>> round(float(f.value(np.zeros(3))), 3)
+        1.099
+        """
         Y = (y[..., None] == np.arange(classes)).astype(np.float64)
         gram = np.swapaxes(X * (rows / 2)[..., None], -1, -2) @ X
         pin = np.where(ridge == 0, np.diagonal(gram, axis1=-2, axis2=-1), 0.0) / classes

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from amble.history import with_history
 from amble.live.formats.packing import Packing
 from amble.live.records import measured
 from amble.live.records.record import Record
@@ -19,7 +20,7 @@ from amble.network import Network
 from amble.problem import Problem
 from amble.replay import State
 from amble.replay.plain import stack
-from amble.run import Run, with_history
+from amble.run import Run
 from amble.schedule import Schedule
 from amble.simulation import describe, record_hops
 
