@@ -53,6 +53,30 @@ def test_a_refusal_is_one_whatever_its_words(tmp_path, words):
     assert answer == door.Answer("refused", words)
 
 
+def test_who_does_not_answer_in_time_has_not_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(door, "ANSWER_S", 0.5)
+    ring, kept = Ring(tmp_path, ["a", "b"]), []
+    keep = lambda *shown: kept.append(shown)  # noqa: E731
+    transport = Transport.open(place_of(ring.place("a")), lambda *_: None, lambda *_: None, keep)
+    try:
+        answer = door.knock(place_of(ring.place("b")), Link("a", HOST, ring.ports["a"]), LET_IN)
+    finally:
+        transport.close()
+    assert len(kept) == 1
+    assert answer == door.Answer("silent")
+
+
+def test_a_reason_does_not_move_the_cursor(tmp_path):
+    ring = Ring(tmp_path, ["a", "b"])
+    refuse = lambda _shown, answer: answer("\x1b[2Jgo\naway")  # noqa: E731
+    transport = Transport.open(place_of(ring.place("a")), lambda *_: None, lambda *_: None, refuse)
+    try:
+        answer = door.knock(place_of(ring.place("b")), Link("a", HOST, ring.ports["a"]), LET_IN)
+    finally:
+        transport.close()
+    assert answer == door.Answer("refused", " [2Jgo away")
+
+
 def test_nobody_answers_where_nobody_is(at_the_door):
     stranger, link = at_the_door
     assert door.knock(stranger, replace(link, port=free_port()), LET_IN) == door.Answer("silent")

@@ -223,6 +223,23 @@ def test_only_changes_are_told_where_there_is_no_terminal():
     assert view.changes(looks[2], looks[3])[-1].startswith("the run has ended: it is over")
 
 
+def test_what_others_say_does_not_move_the_cursor():
+    from rich.console import Console
+
+    said = Status(
+        name="a", time_s=NOW_S, state="up", process=FOREIGN, up=("b\x1b[1A",), doubts={"b": "is\r\x1b[2Jgone"}
+    )
+    ended = status.changed(said, state="ended", stopped="it is\x1b[2Jover", cause="hops")
+    looks = [glance.overview({"a\x07": each}, {"a\x07": Path("x")}, NOW_S) for each in (said, ended)]
+    screen = Console(width=80, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    for look in looks:
+        screen.print(view.tables(look))
+    screen.file.close()
+    shown = [*screen.export_text().splitlines(), *view.changes(None, looks[0]), *view.changes(*looks)]
+    assert [line for line in shown if not line.isprintable()] == []
+    assert "it is [2Jover" in shown[-1]
+
+
 def test_the_last_line_says_that_all_have_ended():
     """A run has ended as soon as one agent says so, and the others still tell their neighbours."""
     up = {name: Status(name=name, time_s=NOW_S, state="up", process=FOREIGN) for name in "ab"}

@@ -195,6 +195,9 @@ def test_headers_have_the_right_fields_and_no_more():
     refused("length >= 1", header_of("stop", "hops", "", "anna"))
     refused("Invalid enum value 'boredom'", header_of("stop", "boredom", "enough", "anna"))
     refused("cannot be printed", header_of("stop", "hops", "line\nline", "anna"))
+    for answer in (header_of("refused", "\x1b[2Jgone"), header_of("ended", "hops", "\x1b[2Jgone")):
+        with pytest.raises(wire.Refusal, match="cannot be printed"):
+            wire.decode_answer(SHAPE, answer)
     refused("bytes too many", repaired(wire.encode(SHAPE, messages.Seek(0, "anna")) + bytes(8)))
     with pytest.raises(wire.Refusal, match="its header is wrong"):
         wire.decode_answer(SHAPE, wire.encode(SHAPE, TOKEN))

@@ -11,6 +11,11 @@ HOPS_MAX, EPOCHS_MAX = 2**36, 2**17 - 1
 Cause = Literal["tolerance", "hops", "seconds", "asked", "diverged", "lost"]
 
 
+def printable(text: str) -> str:
+    """What others have said, for one line of a log or a screen: without what would move a terminal's cursor."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
 class Epoch(NamedTuple):
     """Which issue of a token this is. Epochs are ordered, and the larger one wins."""
 

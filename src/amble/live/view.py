@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from amble.live.glance import Agent, Overview, Waiting, as_line, look, size
+from amble.live.message import printable
 
 LINE_S = 3.0
 LOOK_S = 0.5
@@ -29,14 +30,14 @@ def tables(overview: Overview) -> Any:
         state = Text(agent.state, STYLES.get(agent.state, "dim"))
         links = f"{len(agent.up)} of {len(agent.up) + len(agent.down)}" if agent.up or agent.down else ""
         known = (f"{agent.visits:,}", f"{agent.hops_per_s:,.1f}" if agent.runs else "", size(agent.bytes))
-        agents.add_row(Text(name), state, links, *(known if agent.folder else ("", "", "")))
+        agents.add_row(Text(printable(name)), state, links, *(known if agent.folder else ("", "", "")))
     tokens = Table(box=None, pad_edge=False)
     for title in ("token", "epoch", "hop", "moved per lap", "where"):
         tokens.add_column(title, justify="left" if title in ("token", "where") else "right", overflow="fold")
     for m, token in overview.tokens.items():
         where = f"at {token.agent}, for {token.to or 'any neighbour'}" if token.here else f"went on from {token.agent}"
         moved = "" if token.moved is None else f"{token.moved:.1e}"
-        tokens.add_row(str(m), str(token.epoch), f"{token.hop:,}", moved, Text(where))
+        tokens.add_row(str(m), str(token.epoch), f"{token.hop:,}", moved, Text(printable(where)))
     more = [Padding(Text(sentence), (0, 0, 0, 2), expand=False) for sentence in sentences(overview)]
     parts: list[Any] = [Text(headline(overview)), "", agents]
     parts += ["", tokens] if overview.tokens else []
@@ -55,7 +56,7 @@ def headline(overview: Overview) -> str:
     up = sum(agent.runs for agent in overview.agents.values())
     rate = f", {overview.hops_per_s:,.0f}/s" if up else ""
     counts = f"{up} of {len(overview.agents)} up, {overview.visits:,} visits{rate}, {size(overview.bytes)} heard"
-    return f"{states[overview.state]}; {counts}"
+    return printable(f"{states[overview.state]}; {counts}")
 
 
 def sentences(overview: Overview) -> list[str]:
@@ -66,7 +67,7 @@ def sentences(overview: Overview) -> list[str]:
     missing = sorted({name for agent in overview.agents.values() for name in agent.missing})
     if missing:
         said.append(f"the model does not have the data of {', '.join(missing)}")
-    return said
+    return [printable(sentence) for sentence in said]
 
 
 def _notes(agent: Agent) -> list[str]:
@@ -101,7 +102,8 @@ def _time(seconds: float) -> str:
 def changes(before: Overview | None, now: Overview) -> list[str]:
     """Lines on what is different: which agents are in another state, who began to wait, and how the run is."""
     if before is None:
-        return [headline(now), *(f"{name}: {agent.state}" for name, agent in now.agents.items()), *sentences(now)]
+        states = [printable(f"{name}: {agent.state}") for name, agent in now.agents.items()]
+        return [headline(now), *states, *sentences(now)]
     said = []
     for name, agent in now.agents.items():
         if name not in before.agents or agent.state != before.agents[name].state:
@@ -110,6 +112,7 @@ def changes(before: Overview | None, now: Overview) -> list[str]:
     said += [
         waiting(wait, now.time_s) for wait in now.waits if (wait.agent, wait.why, wait.whom, wait.token) not in old
     ]
+    said = [printable(line) for line in said]
     return [*said, headline(now)] if (now.state, now.over) != (before.state, before.over) else said
 
 
@@ -161,6 +164,7 @@ class View:
 
     def note(self, sentence: str) -> None:
         """Something that must not be missed, above the table or between the lines."""
+        sentence = printable(sentence)
         if self.live is not None:
             self.live.console.print(sentence, style="yellow", highlight=False, markup=False)
         else:

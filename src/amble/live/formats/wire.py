@@ -32,6 +32,7 @@ from amble.live.message import (
     Seek,
     Stop,
     Token,
+    printable,
 )
 
 need("msgspec", "live")
@@ -143,7 +144,7 @@ def _header(message: Question | Answer) -> _Header:
 
 def _clean(text: str) -> str:
     """What can be logged on one line, and the other end will take."""
-    return "".join(letter if letter.isprintable() else " " for letter in text[:TEXT_MAX])
+    return printable(text[:TEXT_MAX])
 
 
 def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:

@@ -6,12 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 from amble.errors import AmbleError
+from amble.live.message import printable
 from amble.live.network.sending import ANSWER_BYTES
 from amble.live.network.staying import stay
 
 Answered = Callable[[bytes | None], None]
+REFUSED, REFUSED_BYTES = (
+    b"\1",
+    500,
+)  # the first byte of an agent's own refusal: Zenoh answers a time-out with a word, too
 
 log = logging.getLogger(__name__)
+
+
+def refusal(reply: Any) -> str | None:
+    """Why the other agent refuses, fit for a log; None where this is Zenoh's own error, such as a time-out."""
+    said = bytes(reply.err.payload)
+    if not said.startswith(REFUSED):
+        return None
+    return printable(said[len(REFUSED) : REFUSED_BYTES].decode(errors="replace"))
 
 
 class WayBack:
@@ -59,7 +72,8 @@ class Awaited:
     def take(self, reply: Any) -> None:
         stay()
         if reply.ok is None:
-            log.info("%s gave no answer: %s", self._to, bytes(reply.err.payload).decode(errors="replace"))
+            said = refusal(reply)
+            log.info("%s gave no answer: %s", self._to, "its time is over" if said is None else said)
         elif len(reply.ok.payload) > ANSWER_BYTES or not self._trusted():
             log.warning("refused an answer of %s: it is too large, or somebody else has joined its session", self._to)
         else:

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from amble.errors import need
+from amble.live.network.answering import REFUSED, refusal
 from amble.live.network.place import Link, Place, door_key, settings
 
 ANSWER_S = 5.0
 AGAIN_S = 2.0
 WELCOME = b"welcome"
-BUSY, REFUSED = b"\0", b"\1"  # the first byte of what is no welcome; a reason follows the second
+BUSY = b"\0"
 WAITING_MAX, BETWEEN_S = 4, 0.1  # at an agent's door: it has other things to do
 REFUSED_S = 60.0
 
@@ -82,8 +83,10 @@ def knock(place: Place, neighbour: Link, shown: bytes) -> Answer:
                 if reply.ok is not None:
                     welcome = bytes(reply.ok.payload) == WELCOME
                     return Answer("welcome") if welcome else Answer("refused", "it gave no answer of amble's")
-                said = bytes(reply.err.payload)[:500]
-                return Answer("busy") if said == BUSY else Answer("refused", said[1:].decode(errors="replace"))
+                if bytes(reply.err.payload) == BUSY:
+                    return Answer("busy")
+                if (reason := refusal(reply)) is not None:
+                    return Answer("refused", reason)
             return Answer("silent")
         finally:
             session.close()

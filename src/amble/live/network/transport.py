@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any
 
 from amble.errors import AmbleError, need, unknown
-from amble.live.network.answering import Answered, Awaited, WayBack
+from amble.live.network.answering import REFUSED, Answered, Awaited, WayBack, refusal
 from amble.live.network.door import Door, Knocked
 from amble.live.network.links import End, Links
 from amble.live.network.place import Place, alive_key, ask_key, door_key, settings
@@ -269,7 +269,7 @@ class Transport:
         except ValueError as refused:
             if (left_out := self._seldom((sender, type(refused)), time.monotonic())) is not None:
                 log.warning("refused a question of %s: %s%s", sender, refused, more(left_out))
-            query.reply_err(str(refused).encode())
+            query.reply_err(REFUSED + str(refused).encode())
             query.drop()
             return
         if payload is None:
@@ -286,7 +286,7 @@ class Transport:
         """Who is there twice is told so; before that is certain, and to whoever joined a session, nothing is said."""
         sentence = self._links.doubled(time.monotonic()).get(sender)
         if sentence:
-            query.reply_err(sentence.encode())
+            query.reply_err(REFUSED + sentence.encode())
         query.drop()
 
     def _seen(self, name: str, sample: Any) -> None:
@@ -355,9 +355,11 @@ class Transport:
         def answered(reply: Any) -> None:
             stay()
             if reply.ok is None:
+                if (said := refusal(reply)) is None:
+                    return  # nobody answered in time, which _beat sees by itself
                 self._pulse.refuses(name)
-                self._refused[name] = bytes(reply.err.payload)[:500].decode(errors="replace")
-                self._say(f"refused by {name}", f"{name} does not listen to us: {self._refused[name]}")
+                self._refused[name] = said
+                self._say(f"refused by {name}", f"{name} does not listen to us: {said}")
             else:
                 self._refused.pop(name, None)
                 self._pulse.proved(name, asked_s)
