@@ -17,11 +17,12 @@ pytest.importorskip("zenoh")
 
 import amble
 from amble.errors import AmbleError
-from amble.live import agent, glance, status
+from amble.live import agent, checking, glance, status
 from amble.live.cluster import Cluster, configure, rows_of
 from amble.live.process import this_process
-from amble.live.settings.agent_config import FILE, AgentConfig
+from amble.live.settings.agent_config import FILE, AgentConfig, Peer
 from amble.live.trust import identity
+from live_delay import Delay
 from live_samples import HOST, free_port
 
 
@@ -180,6 +181,38 @@ def test_a_damaged_journal_and_another_ones_are_found(cluster):
 
 
 # --- why one did not start ------------------------------------------------------------------------------------------
+
+
+def test_a_start_that_comes_to_nothing_is_known_before(cluster):
+    cluster.start_all()
+    wait_for(lambda: all(cluster.status(name).state == "up" for name in cluster.config.agents))
+    assert run("leave", cluster.folder / "agent00").returncode == 0
+    wait_for(lambda: "agent00" not in cluster.running())
+    left = run("agent", "--check", cluster.folder / "agent00")
+    assert left.returncode == 1
+    assert lines(left)["journal"][0] == "wrong"
+    assert "agent00 has left this run (" in lines(left)["journal"][1]
+    assert run("stop", cluster.folder).returncode == 0
+    ended = run("agent", "--check", cluster.folder / "agent01")
+    assert ended.returncode == 0
+    assert lines(ended)["journal"][0] == "note"
+    assert "the run has ended (it was asked to, at agent0" in lines(ended)["journal"][1]
+
+
+def test_a_neighbour_that_refuses_our_certificate_is_found_over_a_slow_link(cluster, tmp_path):
+    """In TLS 1.3 the refusal comes a round trip after our own end of the handshake."""
+    folder, other = cluster.folder / "agent00", make(tmp_path / "other")
+    for file in (identity.CERTIFICATE, identity.KEY):
+        shutil.copy(other.folder / "agent00" / file, folder / file)
+    port = next(peer.port for peer in AgentConfig.read(folder).neighbours if peer.name == "agent01")
+    cluster.start("agent01")
+    wait_for(lambda: cluster.status("agent01").state == "joining")
+    line = Delay(port, 0.4)
+    try:
+        outcome, sentence = checking._dial(folder, Peer("agent01", HOST, line.port))
+    finally:
+        line.close()
+    assert (outcome, "refuses the handshake" in sentence) == ("wrong", True), sentence
 
 
 def test_why_an_agent_did_not_start_is_in_the_status(cluster):

@@ -16,9 +16,10 @@ from amble.live import up
 from amble.live.cluster import Cluster, configure, free_ports, rows_of
 from amble.live.records import collect
 from amble.live.settings import bundle, joining
+from amble.live.settings import start as starts
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.trust import identity, invitation
-from config_samples import made
+from config_samples import made, model, refused
 
 pytest.importorskip("zenoh")
 FOUNDERS = 5
@@ -135,6 +136,20 @@ def test_an_invitation_makes_a_folder_for_the_newcomer_and_changes_no_other(held
     assert not (held / "east" / identity.KEY).stat().st_mode & 0o077
     assert invite(held, "west", ("c", "east"), port=7448).place == 5
     assert AgentConfig.read(held / "west").guests == {"west": 5, "east": 4}
+
+
+def test_the_newcomer_gets_the_initial_model_from_whoever_has_it(tmp_path):
+    folder = tmp_path / "bundle"
+    bundle.make(made(**model(start=[1.0, -2.0, 0.5, 4.0])), folder, 30)
+    (folder / "a" / starts.FILE).unlink()
+    invite(folder)
+    assert (folder / "east" / starts.FILE).read_bytes() == (folder / "b" / starts.FILE).read_bytes()
+    for path in folder.glob(f"*/{starts.FILE}"):
+        path.unlink()
+    before = sorted(folder.rglob("*"))
+    with refused("the run has an initial model, and start.npy is in no agent's folder in"):
+        invite(folder, "west", port=7448)
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_the_newcomer_comes_between_two_that_follow_each_other(held):

@@ -97,7 +97,16 @@ def test_files_of_the_first_format_are_read(tmp_path, changed, state):
     assert said.tokens == {0: Sight((1, 1), 7, True)}
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 2, "visits": "many"}', "\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "{", "[]", '{"format": 2, "visits": "many"}', "\xff"),
+        *(f'{{"format": 2, "process": {{"pid": {pid}, "begun": "1", "machine": "x"}}}}' for pid in (2**70, 0, -1)),
+        '{"format": 2, "more": ' + "[" * 100_000 + "]" * 100_000 + "}",
+        '{"format": 2, "state": "up"}' + " " * status.BYTES_MAX,
+    ],
+    ids=["empty", "cut", "list", "kind", "letters", "large pid", "pid 0", "pid -1", "deep", "long"],
+)
 def test_a_damaged_file_is_as_none(tmp_path, content):
     (tmp_path / "status.json").write_text(content, encoding="latin-1")
     assert status.read(tmp_path) == status.read(tmp_path / "nowhere") == Status()

@@ -5,6 +5,7 @@ import shutil
 import socket
 import ssl
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -23,7 +24,9 @@ from amble.live.trust import certificates, identity
 from amble.run import ending
 
 DIAL_S = 3.0  # for a connection, and then for the handshake
-REFUSAL_S = 0.5  # in which one that does not take our certificate says so
+# In TLS 1.3 one that does not take our certificate says so after our handshake is over: so long at least is waited for
+# it, and so many times as long as the connection took, over a slow link.
+REFUSAL_S, REFUSAL_CONNECTIONS = 2.0, 4
 
 Outcome = Literal["ok", "note", "wrong"]
 
@@ -106,9 +109,16 @@ def _journal(folder: Path, config: AgentConfig, objective: Any, runs: bool) -> I
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(file, Path(aside) / file.name)
         try:
-            journal_file.check(Path(aside) / JOURNAL, rows, about)
+            kept = journal_file.check(Path(aside) / JOURNAL, rows, about)
         except AmbleError as error:
             raise AmbleError(str(error).replace(aside, str(folder))) from error
+    if "left" in kept:
+        raise AmbleError(
+            f"{config.name} has left this run ({kept['left'].words}); amble join makes a folder for a new one."
+        )
+    if "stopped" in kept:
+        yield "note", f"the run has ended ({kept['stopped'].words}); started again, the agent only tells its neighbours"
+        return
     yield "ok", f"of this run and agent; it goes on after {status.read(folder).visits:,} visits"
 
 
@@ -139,14 +149,16 @@ def _dial(folder: Path, peer: Peer) -> tuple[Outcome, str]:
         context.load_cert_chain(folder / identity.CERTIFICATE, folder / identity.KEY)
     except OSError as error:
         return "wrong", f"not dialled, for the certificate of this agent cannot be used ({error})"
+    begun_s = time.monotonic()
     try:
         connection = socket.create_connection((peer.host, peer.port), DIAL_S)
     except OSError as error:
         return "note", f"not up yet, or {where} cannot be reached ({error.strerror or error})"
+    connect_s = time.monotonic() - begun_s
     try:
         with connection, context.wrap_socket(connection, server_hostname=peer.host) as link:
             subject = dict(pair for part in (link.getpeercert() or {}).get("subject", ()) for pair in part)  # type: ignore[misc]
-            link.settimeout(REFUSAL_S)
+            link.settimeout(max(REFUSAL_S, REFUSAL_CONNECTIONS * connect_s))
             with contextlib.suppress(TimeoutError):  # it waits for us to begin, as it should
                 if not link.recv(1):
                     return "wrong", f"{where} closed the connection; is its folder of the same amble init?"

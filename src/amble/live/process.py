@@ -3,7 +3,7 @@
 import os
 import platform
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from amble.errors import need
 
@@ -18,7 +18,7 @@ Condition = Literal["runs", "frozen", "gone"]
 class Process(msgspec.Struct, frozen=True):
     """A process number means something on its own machine only, and later belongs to another process."""
 
-    pid: int
+    pid: Annotated[int, msgspec.Meta(gt=0, lt=2**31)]  # zero and less would mean groups of processes
     begun: str  # when it started, in the system's own count; "" where that cannot be read
     machine: str
 

@@ -15,6 +15,7 @@ need("msgspec", "live")
 import msgspec  # noqa: E402 - so that one who lacks it is told what to install
 
 FILE, FORMAT = "status.json", 2
+BYTES_MAX = 1_000_000  # some hundred neighbours and tokens take far less
 
 # unstarted: there is no status yet. joining: no token of another agent has come yet. ending: the run has ended, and the
 # agent tells its neighbours. ended: the agent has, with the run. stopped: it ended early. refused: it did not start.
@@ -84,9 +85,11 @@ def write(folder: Path, status: Status) -> None:
 def read(folder: Path) -> Status:
     """What the agent last said of itself; where it has not, or the file is damaged, a status that says so."""
     try:
-        content = msgspec.json.decode((folder / FILE).read_bytes(), type=dict[str, Any])
+        with (folder / FILE).open("rb") as file:
+            data = file.read(BYTES_MAX + 1)
+        content = msgspec.json.decode(data if len(data) <= BYTES_MAX else b"", type=dict[str, Any])
         return msgspec.convert(content if "format" in content else _first(content), Status, str_keys=True)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError):
         return Status()
 
 

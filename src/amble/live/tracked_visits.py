@@ -11,9 +11,8 @@ when it is issued again each agent that is met puts its x into a new one, while 
 
 The N of z_m = total / N is the number of agents in the account: all of the run at first, those who are left after a
 recount, one more when somebody comes back, one less when somebody leaves. All of the run begin with the initial model
-as what they gave. N is nowhere else in the update (tau is a
-penalty for each agent), so after a recount a visit is, number by number, that of a run which has the survivors only,
-and ends where such a run does.
+as what they gave. N is nowhere else in the update (tau is a penalty for each agent), so after a recount a visit is,
+number by number, that of a run which has the survivors only, and ends where such a run does.
 """
 
 from dataclasses import dataclass

@@ -14,10 +14,8 @@ from amble.live.formats.rows import Rows
 from amble.run import ending
 
 FORMAT = 4
-WITHOUT_BURIED, WITH_LEDGERS = (
-    3,
-    2,
-)  # earlier ones: 3 named the buried in words only, 2 had a share per token in rows, too
+WITHOUT_BURIED = 3  # an earlier format, which names the buried in words only
+WITH_LEDGERS = 2  # and one before that, with a share per token in the rows, too
 APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it in the header
 SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
 WAIT_S = 1.0  # for another process to let go of the file
@@ -68,8 +66,8 @@ def create(path: Path, about: dict[str, str]) -> None:
             os.close(folder)
 
 
-def check(path: Path, rows: Rows, about: dict[str, str]) -> None:
-    """Nothing is written, so that a file which is refused stays as it is."""
+def check(path: Path, rows: Rows, about: dict[str, str]) -> dict[str, Any]:
+    """The rows. Nothing is written, so that a file which is refused stays as it is."""
     with sentences(path), path.open("rb") as file:
         header = file.read(HEADER_BYTES)
     if len(header) < HEADER_BYTES and SQLITE.startswith(header[: len(SQLITE)]):
@@ -101,7 +99,7 @@ def check(path: Path, rows: Rows, about: dict[str, str]) -> None:
                 f"{path} is the journal of agent {found.get('agent')!r}, and this is agent {about['agent']!r}; "
                 "give each agent its own."
             )
-        load(connection, rows)
+        return load(connection, rows)
 
 
 def check_format(path: Path, version: int, record_only: bool = False) -> None:

@@ -25,7 +25,7 @@ from amble.schedule import Schedule
 from amble.simulation import describe, record_hops
 
 # causes (message.Cause) for which Run.stopped has another word; the others are the same in both
-STOPPED: dict[str, str] = {"seconds": "time_s", "asked": "interrupted"}
+STOPPED_BY_CAUSE: dict[str, str] = {"seconds": "time_s", "asked": "interrupted"}
 
 
 class Curves:
@@ -99,7 +99,7 @@ def stopped(record: Record) -> str:
     """In the vocabulary of Run.stopped: the cause that agents ended by; "interrupted" where none of them knows one."""
     causes = (status.get("cause") for status in record.status.values())
     cause = next(filter(None, causes), "interrupted")
-    return STOPPED.get(cause, cause)
+    return STOPPED_BY_CAUSE.get(cause, cause)
 
 
 def last_state(replayed: Replay) -> State:

@@ -9,6 +9,7 @@ from pathlib import Path
 from amble.errors import AmbleError
 from amble.live import visits
 from amble.live.settings import agent_config
+from amble.live.settings import start as starts
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.settings.config import TAKEN
 from amble.live.trust import identity, invitation
@@ -42,6 +43,12 @@ def _invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, da
             f"the run has room for {first.room} agents besides its first {len(first.agents)}, and {len(others)} were "
             "invited; a new run needs a larger room = in its file."
         )
+    whole = [config.start for config in known.values() if config.start and config.start.numbers is not None]
+    if first.start and not whole:
+        raise AmbleError(
+            f"the run has an initial model, and {starts.FILE} is in no agent's folder in {bundle}; copy it back "
+            "into one of them from a machine where an agent runs."
+        )
     after, following = _on_the_way(known, others, near, first.method.tokens)
     made = Invitation(first.digest, own.name, own.host, own.port, place, near, after)
     config = AgentConfig(
@@ -49,7 +56,7 @@ def _invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, da
         neighbours=tuple(Peer(name, known[name].host, known[name].port) for name in near),
         model=first.model, stop=first.stop, timing=first.timing, seed=first.seed,
         next=tuple({own.name: to} if to else {} for to in following), data=data, room=first.room, record=first.record,
-        start=first.start,
+        start=whole[0] if whole else None,
         guests={own.name: place} | {name: known[name].place for name in near if name not in first.agents},
     )  # fmt: skip
     aside = None

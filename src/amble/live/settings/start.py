@@ -15,6 +15,7 @@ from amble.arrays import BEYOND
 from amble.errors import AmbleError
 from amble.live.settings import toml
 from amble.live.settings.model import Model
+from amble.run import write_whole
 
 FILE = "start.npy"
 KIND = toml.Kind(
@@ -83,7 +84,9 @@ def _array(path: Path) -> Any:
 
 
 def write(start: Start, folder: Path) -> None:
-    np.save(folder / FILE, start.numbers, allow_pickle=False)
+    content = io.BytesIO()
+    np.save(content, start.numbers, allow_pickle=False)
+    write_whole({folder / FILE: content.getvalue()})
 
 
 def read(digest: str, model: Model, folder: Path) -> Start:
