@@ -5,6 +5,7 @@ import pytest
 
 import amble
 from amble import AmbleError, methods, networks
+from amble.experiment import parse_slow
 from amble.timing import Timing
 
 RNG = np.random.default_rng(0)
@@ -321,3 +322,57 @@ def test_test_targets_that_are_all_the_training_mean():
         amble.Problem.from_arrays(X, y, task="regression", agents=4, X_test=X[:5], y_test=np.zeros(5))
     problem = amble.Problem.from_arrays(X, y, task="regression", agents=4, X_test=X[:5], y_test=np.ones(5))
     assert np.isfinite(problem.metric(problem.optimum().w))
+
+
+@pytest.mark.parametrize("name", ["optimum", "tune", "penalised", "progress"])
+@pytest.mark.parametrize(("value", "text"), [("no", "'no'"), (1, "1"), (None, "None")])
+def test_what_is_neither_true_nor_false(name, value, text):
+    for call in (amble.simulate, lambda method, *rest, **options: amble.compare([method], *rest, **options)):
+        with refused(f"{name}={text} was given; it must be True or False"):
+            call(amble.IBCD(), make(), RING, hops=5, **{"progress": False, name: value})
+
+
+def test_a_folder_for_the_runs_that_is_no_path():
+    with refused("5 was given as the folder for the runs; give a path"):
+        amble.compare([amble.IBCD()], make(), RING, hops=5, keep=5, progress=False)
+    with refused("5 was given as the folder for the runs; give a path"):
+        amble.compare([amble.IBCD()], make(), RING, hops=5, progress=False).save(5)
+
+
+def test_an_agent_that_is_slow_twice():
+    with refused("--slow 3=10,3=5 was given, with an agent that is there twice; give each agent one factor"):
+        parse_slow("3=10,3=5")
+
+
+class Bowl:
+    """A loss of a user's own, right in all that a run asks for."""
+
+    def value(self, w):
+        return np.sum(w**2) / 2
+
+    def grad(self, w):
+        return w
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ({"value": None}, r"has no value\(w\), which the curves of a run are made of"),
+        ({"value": lambda _, w: w**2}, r"has a value\(w\) that has shape \(3,\); it must have \(\)"),
+        ({"value": lambda _, w: str(w)}, r"has a value\(w\) that is a str; it must be one number"),
+        ({"grad": lambda _, w: w[:2]}, r"has a grad\(w\) that has shape \(2,\); it must have \(3,\)"),
+        ({"grad": lambda _, w: list(w)}, r"has a grad\(w\) that is a list; it must be an array of shape \(3,\)"),
+    ],
+    ids=["no value", "value an array", "value a text", "grad too short", "grad a list"],
+)
+def test_a_loss_of_one_s_own_that_no_run_could_use(parts, sentence):
+    problem = amble.Problem.from_objectives([Bowl(), type("Broken", (Bowl,), parts)()], 3)
+    with refused(f"the objective of agent 1, of class Broken, {sentence}"):
+        amble.simulate(amble.WPG(), problem, networks.ring(2), hops=5, progress=False)
+    with refused(f"the objective of agent 1, of class Broken, {sentence}"):
+        amble.compare([amble.WPG()], problem, networks.ring(2), hops=5, progress=False)
+
+
+def test_a_class_in_place_of_a_loss():
+    with refused("the objective of agent 0 is the class Bowl; give an object of that class"):
+        amble.simulate(amble.WPG(), amble.Problem.from_objectives([Bowl, Bowl], 3), networks.ring(2), hops=5)

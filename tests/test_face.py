@@ -82,7 +82,7 @@ def test_a_comparison_is_a_table_for_people_and_one_for_pandas():
     assert sum("I-BCD" in line for line in lines) == sum("DGD" in line for line in lines) == 1
     assert repr(runs) == "Comparison(I-BCD (tau=2), DGD (alpha=0.1))"
     table = runs.to_pandas()
-    assert list(table.columns) == ["method", *runs[0].history]
+    assert list(table.columns) == ["run", "method", *runs[0].history]
     for run in runs:
         own = table[table["method"] == run.label]
         assert np.array_equal(own["metric"], run.history["metric"])
@@ -221,3 +221,17 @@ def test_time_to_without_test_rows_is_by_the_distance():
 def test_time_to_what_makes_no_sense(options, sentence):
     with pytest.raises(AmbleError, match=sentence):
         go().time_to(**options)
+
+
+def test_two_runs_with_one_label_can_be_told_apart_in_the_table():
+    table = amble.compare([amble.Relay(), amble.Relay()], PROBLEM, hops=12, progress=False).to_pandas()
+    assert table.groupby("run")["hop"].max().to_dict() == {1: 12, 2: 12}
+    assert table["method"].nunique() == 1
+
+
+def test_time_to_without_an_optimum_says_that_it_was_not_computed():
+    """A run with test rows and optimum=False has a metric to reach, and no optimum to be within 1 % of."""
+    run = go(optimum=False)
+    assert run.time_to(metric=1e9) == 0.0
+    with pytest.raises(AmbleError, match=r"within=0.01 .*the optimum was not computed \(optimum=False\); give metric="):
+        run.time_to(within=0.01)

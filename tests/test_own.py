@@ -228,6 +228,18 @@ def test_so_does_an_experiment_file(monkeypatch, capsys, tmp_path):
     assert amble.load_run(tmp_path / "out" / "1-steps").label.startswith("Steps (alpha=0.1, steps=3")
 
 
+def test_its_methods_are_in_files_beside_it(monkeypatch, capsys, tmp_path):
+    """Wherever amble is started."""
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "mine.py").write_text(FILE.read_text())
+    settings = tmp_path / "beside" / "experiment.toml"
+    settings.write_text('agents = 5\nhops = 20\n[[methods]]\nname = "mine.py:Steps"\n')
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run_command(monkeypatch, capsys, "compare", settings, "-o", tmp_path / "out")
+    assert (code, err) == (0, "")
+    assert amble.load_run(tmp_path / "out" / "1-steps").schedule.hops == 20
+
+
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
@@ -236,7 +248,8 @@ def test_so_does_an_experiment_file(monkeypatch, capsys, tmp_path):
         ("own_samples.py", "'own_samples.py' was given for a method of your own; name its class too"),
         ("own_samples.py:Steps:stesp=2", "no setting of Steps named 'stesp'; did you mean 'steps'"),
         ("own_samples.py:Steps:steps=2.5", "Steps: steps=2.5 was given; it must be a whole number"),
-        ("own_samples.py:Agent", "no method in own_samples.py named 'Agent'"),
+        ("own_samples.py:Agent", "Agent in own_samples.py has no step: write one of gift, local, visit, round"),
+        ("leaving.py:Steps", "leaving.py cannot be imported: line 2: SystemExit: 0"),
         ("broken.py:Steps", r"broken.py cannot be imported: line 2: NameError: name 'nothing' is not defined"),
         ("unwritten.py:Steps", "unwritten.py cannot be imported: line 1: SyntaxError"),
     ],
@@ -244,6 +257,7 @@ def test_so_does_an_experiment_file(monkeypatch, capsys, tmp_path):
 def test_a_class_that_cannot_be_had_is_refused_in_a_sentence(monkeypatch, capsys, tmp_path, name, sentence):
     (tmp_path / "own_samples.py").write_text(FILE.read_text())
     (tmp_path / "broken.py").write_text("import os\nnothing\n")
+    (tmp_path / "leaving.py").write_text("import sys\nsys.exit(0)\n")
     (tmp_path / "unwritten.py").write_text("class Steps(:\n")
     monkeypatch.chdir(tmp_path)
     code, _, err = run_command(monkeypatch, capsys, "compare", "-m", name, "-o", "out")

@@ -106,8 +106,15 @@ def test_a_method_without_f_is_refused_in_one_sentence(method, tmp_path):
     with pytest.raises(AmbleError, match=words):
         go(method)
     with pytest.raises(AmbleError, match=words):  # before the first of them runs
-        amble.compare([amble.IBCD(), method], some_problem(agents=N), penalised=True, keep=tmp_path / "kept")
+        amble.compare([method, method], some_problem(agents=N), penalised=True, keep=tmp_path / "kept")
     assert not (tmp_path / "kept").exists()
+
+
+def test_a_comparison_has_the_column_where_there_is_an_f():
+    options = {"penalised": True, "hops": 12, "progress": False}
+    with pytest.warns(UserWarning, match="WPG, DGD: no column penalised, for there is no F to record"):
+        runs = amble.compare([amble.WPG(), amble.IBCD(), amble.DGD()], some_problem(agents=N), **options)
+    assert ["penalised" in run.history for run in runs] == [False, True, False]
 
 
 def test_on_the_command_line(tmp_path, monkeypatch, capsys):
@@ -122,7 +129,13 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     runs = [amble.load_run(tmp_path / folder / "1-i-bcd") for folder in given]
     assert np.array_equal(*(run.history["penalised"] for run in runs))
     assert runs[0].history["penalised"][-1] < runs[0].history["penalised"][0]
-    monkeypatch.setattr("sys.argv", ["amble", "compare", "--penalised", "--out", "none"])
+    monkeypatch.setattr("sys.argv", ["amble", "compare", "--penalised", "--hops", "20", "-n", "4", "--out", "default"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in (None, 0)
+    assert "note: WPG: no column penalised" in capsys.readouterr().out
+    assert "penalised" in amble.load_run(tmp_path / "default" / "1-i-bcd").history
+    monkeypatch.setattr("sys.argv", ["amble", "compare", "--penalised", "-m", "WPG", "--out", "none"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2

@@ -124,9 +124,10 @@ def test_tuning_begins_where_the_run_does():
         (np.zeros((1, P)), r"start has shape \(1, 4\)"),
         (1.0, r"start has shape \(\)"),
         ([0.0, np.nan, 0.0, 0.0], "start has numbers that are not finite"),
-        (["a", "b", "c", "d"], "must be 4 numbers"),
-        ("zeros", "must be 4 numbers"),
-        ([[1.0], [2.0, 3.0]], "must be 4 numbers"),
+        (["a", "b", "c", "d"], "must be 4 real numbers"),
+        (np.full(4, 1 + 2j), "must be 4 real numbers"),
+        ("zeros", "must be 4 real numbers"),
+        ([[1.0], [2.0, 3.0]], "must be 4 real numbers"),
     ],
 )
 def test_what_is_not_an_initial_model(start, sentence):

@@ -72,6 +72,14 @@ def numpy_gift(self, f, agent, z):
     return agent, np.sort(v), w
 
 
+def pair_gift(self, f, agent, z):
+    return Steps.gift(self, f, agent, z)[:2]
+
+
+def bare_gift(self, f, agent, z):
+    return Steps.gift(self, f, agent, z)[1]
+
+
 class Named(NamedTuple):
     x: Any
     number: Any
@@ -86,6 +94,8 @@ class Named(NamedTuple):
         (short_gift, r"the model and the agent's x have shapes \(4,\) and \(2,\); both must have that of the start"),
         (single_gift, "on NumPy, Agent.x is float32 after a step; it must be a float64 array of NumPy"),
         (other_gift, "a step takes a Agent and gives back a Other; it must be the same"),
+        (pair_gift, r"gift must give three things, \(agent, v, w\), and gives 2 of them"),
+        (bare_gift, r"gift must give three things, \(agent, v, w\), and gives a ndarray"),
         (idle_gift, "the model is still zero after 3 steps"),
         (engine_gift, r"the model is not the same in the compiled and in the plain engine \(\de-06"),
     ],
@@ -95,6 +105,12 @@ def test_a_broken_method_is_caught_by_name(gift, sentence):
     name = gift.__name__.partition("_")[0].capitalize()
     with pytest.raises(AssertionError, match=f"^{name}: .*{sentence}"):
         check_method(broken(name, gift=gift))
+
+
+@pytest.mark.parametrize("agent", [lambda _, f, start: (start,), lambda _, f, start: start], ids=["tuple", "array"])  # noqa: ARG005
+def test_an_agent_that_is_no_named_tuple_is_caught(agent):
+    with pytest.raises(AssertionError, match=r"^Plain: agent gives a .*; it must give a NamedTuple with a field x"):
+        check_method(broken("Plain", agent=agent))
 
 
 def test_a_method_of_numpy_functions_is_caught():
@@ -172,6 +188,11 @@ def from_start(self, center, weight, start):
     [
         ({"grad": lambda self, w: 2 * (w - self.c)}, "grad is not the slope of value: off by"),
         ({"grad": lambda self, w: Bowl.grad(self, w)[:2]}, r"grad has shape \(2,\); it must have \(3,\)"),
+        ({"grad": lambda self, w: list(w - self.c)}, r"grad is a list; it must be an array of shape \(3,\)"),
+        ({"value": lambda self, w: None}, "value is a NoneType; it must be one number"),  # noqa: ARG005
+        ({"grad": lambda self, w: 1j * w}, "grad has the type complex128; it must be .* of real numbers"),  # noqa: ARG005
+        ({"prox": lambda self, center: center}, r"prox\(center, weight, start\) raises TypeError: "),  # noqa: ARG005
+        ({"grad": lambda self, w: w[7]}, r"grad\(w\) raises IndexError: index 7 is out of bounds"),  # noqa: ARG005
         ({"grad": with_memory}, "grad gives two answers at one point; it must have no memory"),
         ({"grad": in_place}, "grad changes the array that it is given; it must make a new one"),
         ({"value": lambda self, w: (w - self.c) ** 2 / 2}, r"value has shape \(3,\); it must have \(\)"),
@@ -209,5 +230,7 @@ def test_a_prox_that_depends_on_its_start_is_caught():
 def test_what_cannot_be_tested_is_refused():
     with pytest.raises(amble.AmbleError, match="object has neither grad nor prox"):
         check_objective(object(), 3)
+    with pytest.raises(amble.AmbleError, match=r"Bowl is a class; give an object of it, as Bowl\(...\) makes one"):
+        check_objective(Bowl, 3)
     with pytest.raises(amble.AmbleError, match="dimension='3' was given; give the number of unknowns"):
         check_objective(Bowl(), "3")

@@ -1,6 +1,7 @@
 """compare: several methods on one problem and network, with the same seed, walk and timing."""
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 from amble import network as networks
 from amble import penalised as penalty
 from amble.chance import check_seed
-from amble.errors import AmbleError, as_path, need
+from amble.errors import AmbleError, as_path, check_flags, need
 from amble.kept import check_folder, remove_runs
 from amble.methods import check
 from amble.problem import Problem
@@ -44,7 +45,8 @@ class Comparison:
 
         Returns
         -------
-        pandas.DataFrame : the histories below each other, with the run's label in the column `method`
+        pandas.DataFrame : the histories below each other, with the run's number, from 1 on, in the column `run` and its
+            label in `method`
 
         Example
         -------
@@ -56,8 +58,9 @@ class Comparison:
         """
         pandas = need("pandas", "all")
         tables = [run.to_pandas() for run in self.runs]
-        for table, run in zip(tables, self.runs, strict=True):
-            table.insert(0, "method", run.label)
+        for k, (table, run) in enumerate(zip(tables, self.runs, strict=True), 1):
+            table.insert(0, "run", k)
+            table.insert(1, "method", run.label)
         return pandas.concat(tables, ignore_index=True)
 
     @property
@@ -165,7 +168,7 @@ class Comparison:
         >>> [path.name for path in runs.save("both")]
         ['1-relay.json', '2-wpg.json']
         """
-        check_folder(Path(folder), again, REPLACE)
+        check_folder(as_path(folder, "the folder for the runs"), again, REPLACE)
         remove_runs(Path(folder))
         return [run.save(Path(folder) / file_name(k, run)) for k, run in enumerate(self.runs, 1)]
 
@@ -198,8 +201,9 @@ def compare(
     Parameters
     ----------
     methods : a list of methods with their settings
-    problem, network, hops, rounds, time_s, comm_units, tolerance, walk, timing, seed, start, tune, every, penalised,
-    optimum, engine, progress : as of `simulate`
+    problem, network, hops, rounds, time_s, comm_units, tolerance, walk, timing, seed, start, tune, every, optimum,
+    engine, progress : as of `simulate`
+    penalised : the same, for those of the methods that minimise an F; at least one must
     keep : a folder in which each run is saved as soon as it is done; one that holds a comparison already is refused
     again : replace that one instead, as soon as the first run is done
 
@@ -219,10 +223,14 @@ def compare(
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not methods:
         raise AmbleError(f"{methods!r} was given as methods; {listed}.")
     check_problem(problem)
+    check_flags(tune=tune, penalised=penalised, optimum=optimum, progress=progress, again=again)
     for method in methods:
         check(method)
-        if penalised:
-            penalty.check(method)
+    if penalised:
+        penalty.check(*methods)
+        rest = dict.fromkeys(method.label for method in methods if not penalty.has_one(method))
+        if rest:
+            warnings.warn(f"{', '.join(rest)}: no column penalised, for there is no F to record.", stacklevel=2)
     network = networks.make(network, problem.agents, seed=check_seed(seed))
     options: dict[str, Any] = {
         "hops": hops,
@@ -236,19 +244,18 @@ def compare(
         "start": start,
         "tune": tune,
         "every": every,
-        "penalised": penalised,
         "optimum": optimum,
         "engine": engine,
         "progress": progress,
     }
     if keep is not None:
-        check_folder(Path(keep), again, REPLACE)
+        check_folder(as_path(keep, "the folder for the runs"), again, REPLACE)
     runs: list[Run] = []
     with interruptible() as asked:
         for method in methods:
             if asked.is_set():
                 break
-            runs.append(simulate(method, problem, network, **options))
+            runs.append(simulate(method, problem, network, penalised=penalised and penalty.has_one(method), **options))
             if keep is not None:
                 if len(runs) == 1:
                     remove_runs(Path(keep))

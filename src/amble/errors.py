@@ -68,6 +68,13 @@ def as_path(path: Any, role: str) -> Path:
     return Path(path)
 
 
+def check_flags(**flags: Any) -> None:
+    """Refuse what is neither True nor False: any text would count as True."""
+    for name, value in flags.items():
+        if type(value).__name__ not in ("bool", "bool_"):  # Python's, or NumPy's
+            raise AmbleError(f"{name}={shown(value)} was given; it must be True or False.")
+
+
 def expect(value: Any, kind: type, role: str, advice: str) -> None:
     """Refuse a value of another type, before any work starts."""
     if not isinstance(value, kind):

@@ -115,8 +115,8 @@ class Experiment:
             chosen.append(methods.make(name, {key: value for key, value in given.items() if key != "name"}))
         if not chosen:
             raise AmbleError("no methods were given; name at least one.")
-        for method in chosen if self.penalised else ():
-            penalised.check(method)
+        if self.penalised:
+            penalised.check(*chosen)
         keys = ("agents", "how", "alpha", "sizes", "seed", "test", "loss", "ridge", "intercept", "scale", "weights")
         problem = split(self.read_data(), **{key: getattr(self, key) for key in keys})
         for method in chosen:
@@ -173,13 +173,18 @@ def make_folder(folder: Path) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The settings of a TOML file."""
+    """The settings of a TOML file; classes of your own that it names are in files beside it."""
     if not path.is_file():
         raise AmbleError(f"there is no experiment file {path}; give the path of a TOML file.")
     try:
-        return tomllib.loads(path.read_text())
+        settings = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise AmbleError(f"{path} is not valid TOML: {error}.") from error
+    listed = settings.get("methods")
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, dict) and own.names_file(str(each.get("name", ""))):
+            each["name"] = str(path.parent / each["name"])
+    return settings
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -213,6 +218,9 @@ def parse_slow(text: str) -> dict[int, float]:
     """3=10,5=10 as the factors of agents 3 and 5."""
     try:
         pairs = [each.split("=") for each in text.split(",")]
-        return {int(agent): float(factor) for agent, factor in pairs}
+        factors = [(int(agent), float(factor)) for agent, factor in pairs]
     except ValueError as error:
         raise AmbleError(f"--slow {text} was given; write AGENT=FACTOR, such as 3=10,5=10.") from error
+    if len(dict(factors)) < len(factors):
+        raise AmbleError(f"--slow {text} was given, with an agent that is there twice; give each agent one factor.")
+    return dict(factors)

@@ -17,12 +17,18 @@ from amble.problem import Problem
 from amble.replay import State
 
 
-def check(method: Any) -> None:
-    """Refuse a method that minimises no F."""
-    if not hasattr(method, "penalty"):
-        having = ", ".join(label for label, kind in methods.METHODS.items() if hasattr(kind, "penalty"))
+def has_one(method: Any) -> bool:
+    """Whether the method minimises an F."""
+    return hasattr(method, "penalty")
+
+
+def check(*chosen: Any) -> None:
+    """Refuse methods of which none minimises an F."""
+    if not any(has_one(method) for method in chosen):
+        labels = ", ".join(dict.fromkeys(method.label for method in chosen))
+        having = ", ".join(label for label, kind in methods.METHODS.items() if has_one(kind))
         raise AmbleError(
-            f"penalised=True was given with {method.label}, which minimises no penalised F; leave it out, "
+            f"penalised=True was given with {labels}, which minimises no penalised F; leave it out, "
             f"or take a method that has one: {having}."
         )
 

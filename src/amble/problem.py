@@ -15,7 +15,7 @@ from amble.chance import check_seed
 from amble.data.datasets import Dataset
 from amble.data.partition import Parts, partition, settle
 from amble.errors import AmbleError, expect, is_number, is_whole, shown
-from amble.objectives import LeastSquares, Logistic, Softmax
+from amble.objectives import LeastSquares, Logistic, Softmax, own
 from amble.optimum import UNASKED_GRADIENTS, UNASKED_UP_TO, UNASKED_UP_TO_OWN, NoOptimum, Optimum, Watch, find
 from amble.predicting import check_model, guess, predict
 from amble.rows import check_pairs, heldout_rows, in_order, infer_task, names_of
@@ -278,16 +278,21 @@ class Problem:
         return partition_picture(self.holdings, Path(path), partition_title(self.name, self.settings))
 
     @cached_property
+    def _answers(self) -> list[Any]:
+        return own.answers(self.own or (), self.dimension)
+
+    def check_objectives(self) -> None:
+        """Refuse objectives of your own whose answers no run could use; they are called once per problem."""
+        self._answers  # noqa: B018 - computed, and checked, when it is first read
+
+    @cached_property
     def digest(self) -> str:
         """Names the problem by its numbers, so that a saved run is never continued on another one."""
         sha = hashlib.sha256(f"{self.task} {self.agents} {self.dimension}".encode())
         for leaf in self.stacked or ():
             sha.update(np.ascontiguousarray(leaf).data)
-        for k, f in enumerate(self.own or ()):  # objectives of your own are known by what they answer at one point each
-            w = np.cos(np.arange(self.dimension) + k)
-            for name in ("value", "grad"):
-                if hasattr(f, name):
-                    sha.update(np.asarray(getattr(f, name)(w), np.float64).tobytes())
+        for answer in self._answers:  # objectives of your own are known by what they answer at one point each
+            sha.update(answer.tobytes())
         return sha.hexdigest()[:16]
 
     @staticmethod

@@ -56,6 +56,16 @@ def time_to(run: Any, metric: float | None, within: float | None, cost: str, loc
     best = run.problem.get("optimum_metric")
     for needed in [column] if metric is not None or best is not None else [column.replace("metric", "distance")]:
         if needed not in run.history or not np.isfinite(run.history[needed]).any():
-            kind = "test rows" if needed == column else "test rows and no known optimum"
-            raise AmbleError(f"this run has no {kind}, so nothing says when it came to {name}={bound:g}.")
+            raise AmbleError(unreachable(run, name, bound, column))
     return stays(run, column, cost, bound) if metric is not None else reach(run, column, cost, bound, best)
+
+
+def unreachable(run: Any, name: str, bound: float, column: str) -> str:
+    """Why nothing says when the run came to a bound."""
+    tested = column in run.history and np.isfinite(run.history[column]).any()
+    if name == "metric":
+        return f"this run has no test rows, so nothing says when it came to metric={bound:g}."
+    optimum = run.problem.get("optimum", {})
+    kind = "the optimum was not computed (optimum=False)" if not optimum.get("asked", True) else "no optimum is known"
+    advice = "give metric= to reach instead" if tested else "it has no test rows either"
+    return f"nothing says when this run came to within={bound:g} of the optimum: {kind}; {advice}."

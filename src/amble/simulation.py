@@ -16,7 +16,7 @@ from amble import timing as timings
 from amble import walk as walks
 from amble.chance import check_seed
 from amble.data.datasets import Dataset
-from amble.errors import AmbleError, expect, is_number, is_whole
+from amble.errors import AmbleError, check_flags, expect, is_number, is_whole
 from amble.history import with_history
 from amble.methods.own import Absent
 from amble.optimum import UNASKED_GRADIENTS, UNASKED_LAPS, Watch
@@ -92,6 +92,7 @@ def simulate(
     '0.476'
     """
     check_problem(problem)
+    check_flags(tune=tune, penalised=penalised, optimum=optimum, progress=progress)
     method = methods.check(method, problem)
     if penalised:
         penalty.check(method)
@@ -199,6 +200,7 @@ def check_problem(problem: Any) -> None:
     if isinstance(problem, Dataset):
         advice = "deal it out to agents first: amble.split(data, agents=20)"
     expect(problem, Problem, "the problem", advice)
+    problem.check_objectives()
 
 
 def describe(problem: Problem) -> dict[str, Any]:
@@ -220,9 +222,11 @@ def describe(problem: Problem) -> dict[str, Any]:
 def initial_model(start: Any, problem: Problem) -> Any:
     """The initial model as numbers, checked."""
     try:
+        if np.iscomplexobj(start):
+            raise TypeError
         model = np.array(start, np.float64)
     except (TypeError, ValueError) as error:
-        raise AmbleError(f"start={start!r} was given; it must be {problem.dimension} numbers.") from error
+        raise AmbleError(f"start={start!r} was given; it must be {problem.dimension} real numbers.") from error
     if model.shape != (problem.dimension,):
         raise AmbleError(f"start has shape {model.shape}; {problem!r} needs ({problem.dimension},), as run.model has.")
     if not np.isfinite(model).all():

@@ -34,6 +34,9 @@ def from_file(name: str) -> type[Any]:
     if not path.is_file():
         raise AmbleError(f"{name!r} was given as a method, and there is no file {path}; give the path of yours.")
     module = _imported(path)
+    kind = getattr(module, match["name"], None)
+    if isinstance(kind, type) and not any(hasattr(kind, step) for step in PARTS):
+        raise AmbleError(f"{match['name']} in {path.name} has no step: write one of {', '.join(PARTS)}.")
     steps = [kind for kind in vars(module).values() if isinstance(kind, type) and any(hasattr(kind, s) for s in PARTS)]
     classes = {kind.__name__: kind for kind in steps}
     if match["name"] not in classes:
@@ -54,7 +57,7 @@ def _imported(path: Path) -> Any:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"

@@ -70,6 +70,28 @@ def require(holds: Any, method: Any, sentence: str) -> None:
         raise AssertionError(f"{label_of(method)}: {sentence}")
 
 
+def check_answers(method: Any) -> None:
+    """An agent is a NamedTuple with its model x, and a gift or a visit has three parts."""
+    f, zero = some_loss(LeastSquares), np.zeros(UNKNOWNS)
+    if not hasattr(method, "agent"):
+        return
+    agent = method.agent(f, zero)
+    fields = getattr(agent, "_fields", ())
+    kind = type(agent).__name__
+    require("x" in fields, method, f"agent gives a {kind}; it must give a NamedTuple with a field x, its model.")
+    if hasattr(method, "gift"):
+        _require_parts(method, "gift", method.gift(f, agent, zero), "(agent, v, w)")
+    elif hasattr(method, "visit"):
+        token = method.token(zero, AGENTS, 0)
+        _require_parts(method, "visit", method.visit(f, agent, method.slot(zero), token), "(agent, slot, token)")
+
+
+def _require_parts(method: Any, name: str, answer: Any, parts: str) -> None:
+    given = f"{len(answer)} of them" if isinstance(answer, tuple) else f"a {type(answer).__name__}"
+    good = isinstance(answer, tuple) and len(answer) == 3
+    require(good, method, f"{name} must give three things, {parts}, and gives {given}.")
+
+
 def check_shapes_on_numpy(method: Any) -> None:
     """A visit, or a round, gives back what it was given: the same tuples of arrays of the same shapes, in float64."""
     for kind in (LeastSquares, Logistic):
@@ -249,6 +271,7 @@ def check_resume(method: Any) -> None:
 
 
 METHOD_CHECKS: tuple[Callable[[Any], None], ...] = (
+    check_answers,
     check_pure,
     check_shapes_on_numpy,
     check_shapes_on_jax,

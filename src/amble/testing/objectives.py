@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from amble.errors import AmbleError, is_whole
+from amble.objectives.own import flaw_of
 
 POINTS = 3
 STEP = 1e-6  # of the differences that slopes are computed by
@@ -12,6 +13,7 @@ SLOPE = 1e-5  # relative error of such a slope
 PROX = 1e-6  # relative error of a prox
 WEIGHTS = (0.1, 1.0, 10.0)
 ROUNDING = 1 + 1e-9
+SIGNATURES = {"value": "w", "grad": "w", "hessian": "w", "prox": "center, weight, start"}
 
 
 def check_objective(f: Any, dimension: int, seed: int = 0) -> None:
@@ -39,6 +41,8 @@ def check_objective(f: Any, dimension: int, seed: int = 0) -> None:
     """
     if not is_whole(dimension) or dimension < 1:
         raise AmbleError(f"dimension={dimension!r} was given; give the number of unknowns, a whole number.")
+    if isinstance(f, type):
+        raise AmbleError(f"{f.__name__} is a class; give an object of it, as {f.__name__}(...) makes one.")
     if not any(callable(getattr(f, name, None)) for name in ("grad", "prox")):
         raise AmbleError(f"{type(f).__name__} has neither grad nor prox, and every method asks for one of them.")
     rng = np.random.default_rng(seed)
@@ -66,10 +70,15 @@ def _check_answers(f: Any, w: Any) -> None:
         if not hasattr(f, name):
             continue
         given = [np.copy(each) for each in arguments]
-        answer = np.array(getattr(f, name)(*given))
-        _require(answer.shape == shapes[name], f, f"{name} has shape {answer.shape}; it must have {shapes[name]}.")
-        finite = answer.dtype.kind in "fiu" and np.isfinite(answer).all()
-        _require(finite, f, f"{name} is not finite at a point of length {np.linalg.norm(w):.2g}.")
+        try:
+            answer = getattr(f, name)(*given)
+        except Exception as error:
+            call = f"{name}({SIGNATURES[name]})"
+            raise AssertionError(f"{type(f).__name__}: {call} raises {type(error).__name__}: {error}.") from error
+        flaw = flaw_of(answer, shapes[name])
+        _require(flaw is None, f, f"{name} {flaw}.")
+        answer = np.array(answer)
+        _require(np.isfinite(answer).all(), f, f"{name} is not finite at a point of length {np.linalg.norm(w):.2g}.")
         kept = all(np.array_equal(a, b) for a, b in zip(given, arguments, strict=True))
         _require(kept, f, f"{name} changes the array that it is given; it must make a new one.")
         again = np.array(getattr(f, name)(*given))

@@ -1,0 +1,39 @@
+"""What a loss of a user's own must answer; checked once, before the first run on it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from amble.errors import AmbleError, is_number
+
+
+def answers(objectives: Sequence[Any], dimension: int) -> list[Any]:
+    """value and, where there is one, grad of each objective at a point of its own, as arrays; checked."""
+    results = []
+    for k, f in enumerate(objectives):
+        if isinstance(f, type):
+            raise AmbleError(f"the objective of agent {k} is the class {f.__name__}; give an object of that class.")
+        owner = f"the objective of agent {k}, of class {type(f).__name__},"
+        if not callable(getattr(f, "value", None)):
+            raise AmbleError(f"{owner} has no value(w), which the curves of a run are made of; give it one.")
+        w = np.cos(np.arange(dimension) + k)
+        for name, shape in (("value", ()), ("grad", (dimension,))):
+            if hasattr(f, name):
+                answer = getattr(f, name)(w)
+                if flaw := flaw_of(answer, shape):
+                    raise AmbleError(f"{owner} has a {name}(w) that {flaw}.")
+                results.append(np.asarray(answer, np.float64))
+    return results
+
+
+def flaw_of(answer: Any, shape: tuple[int, ...]) -> str | None:
+    """What is wrong with an answer: its type or its shape; None where nothing is."""
+    expected = f"an array of shape {shape}" if shape else "one number"
+    if not (hasattr(answer, "__array__") or (not shape and is_number(answer))):
+        return f"is a {type(answer).__name__}; it must be {expected}"
+    if np.shape(answer) != shape:
+        return f"has shape {np.shape(answer)}; it must have {shape}"
+    if np.asarray(answer).dtype.kind not in "fiu":
+        return f"has the type {np.asarray(answer).dtype}; it must be {expected}, of real numbers"
+    return None
