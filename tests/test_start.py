@@ -6,11 +6,17 @@ import pytest
 import amble
 from amble import methods, networks
 from amble.experiment import Experiment, read
-from test_methods import ENGINES, EXACT, FORMS, NETWORK, PROBLEM, N, P, assert_close, go, leaves_of, limits, relative
+from amble.testing.methods import leaves_of
+from test_methods import ENGINES, EXACT, FORMS, NETWORK, PROBLEM, N, P, go, limits, relative
 
 START = np.array([3.0, -2.0, 0.5, 40.0])
 all_forms = pytest.mark.parametrize("name", FORMS)
 PUBLISHED = [name for name in FORMS if name.endswith("published")]
+
+
+def assert_close(one, other, tolerance):
+    assert one.shape == other.shape
+    assert np.abs(one - other).max() <= tolerance * np.abs(other).max()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -91,7 +97,7 @@ def test_agents_who_agree_on_the_initial_model_stay_there(name, rows):
 def test_a_full_token_keeps_the_initial_model_where_no_data_has_spoken():
     """Each agent has one row, of one column: after k agents k unknowns are fitted, and the others are as at first."""
     problem = amble.Problem.from_agents(
-        [(row[None], [7.0]) for row in np.eye(N)], ridge=0.0, intercept=False, scale=False
+        [(row[None], [7.0]) for row in np.eye(N)], task="regression", ridge=0.0, intercept=False, scale=False
     )
     start = np.arange(1.0, N + 1)
     run = amble.simulate(amble.Relay(form="full"), problem, networks.ring(N), hops=5, every=1, start=start)

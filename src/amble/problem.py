@@ -278,20 +278,14 @@ class Problem:
         return partition_picture(self.holdings, Path(path), partition_title(self.name, self.settings))
 
     @cached_property
-    def _answers(self) -> list[Any]:
-        return own.answers(self.own or (), self.dimension)
-
-    def check_objectives(self) -> None:
-        """Refuse objectives of your own whose answers no run could use; they are called once per problem."""
-        self._answers  # noqa: B018 - computed, and checked, when it is first read
-
-    @cached_property
     def digest(self) -> str:
         """Names the problem by its numbers, so that a saved run is never continued on another one."""
         sha = hashlib.sha256(f"{self.task} {self.agents} {self.dimension}".encode())
         for leaf in self.stacked or ():
             sha.update(np.ascontiguousarray(leaf).data)
-        for answer in self._answers:  # objectives of your own are known by what they answer at one point each
+        for answer in own.answers(
+            self.own or (), self.dimension
+        ):  # objectives of your own are known by what they answer at one point each
             sha.update(answer.tobytes())
         return sha.hexdigest()[:16]
 

@@ -200,7 +200,7 @@ def check_problem(problem: Any) -> None:
     if isinstance(problem, Dataset):
         advice = "deal it out to agents first: amble.split(data, agents=20)"
     expect(problem, Problem, "the problem", advice)
-    problem.check_objectives()
+    _ = problem.digest  # computed once: it asks each objective of your own, and refuses answers that no run could use
 
 
 def describe(problem: Problem) -> dict[str, Any]:
