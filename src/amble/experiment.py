@@ -18,8 +18,9 @@ from amble.errors import AmbleError, unknown
 from amble.kept import check_folder
 from amble.methods import own
 from amble.network import Network
+from amble.planning import limits
 from amble.problem import Problem, split
-from amble.simulation import initial_model, limits
+from amble.simulation import initial_model
 
 LIMITS = ("hops", "time_s", "comm_units", "tolerance")
 # the kinds of settings that have no default, where they are not whole numbers

@@ -17,12 +17,13 @@ from amble.live.records.replay import Replay
 from amble.live.visits import GiftVisits
 from amble.methods import boards, gifts
 from amble.network import Network
+from amble.planning import record_hops
 from amble.problem import Problem
 from amble.replay import State
 from amble.replay.plain import stack
 from amble.run import Run
 from amble.schedule import Schedule
-from amble.simulation import describe, record_hops
+from amble.simulation import describe
 
 # causes (message.Cause) for which Run.stopped has another word; the others are the same in both
 STOPPED_BY_CAUSE: dict[str, str] = {"seconds": "time_s", "asked": "interrupted"}
