@@ -264,7 +264,8 @@ def test_a_tuned_method_is_measured_as_it_was_chosen(tmp_path, monkeypatch):
     (runs,) = paper_runs.make_all([job], tmp_path, "measured", 1).values()
     assert runs[0].method.beta == runs[0].tuning["chosen"] != 7.0
     measured = json.loads((tmp_path / "calibration.json").read_text())["visit_s"]
-    assert list(measured) == [f'cpusmall: WADMM {{"beta": {runs[0].method.beta}, "tokens": 1, "form": "prox"}}']
+    key = f'cpusmall: WADMM {{"beta": {runs[0].method.beta}, "tokens": 1, "form": "prox"}}'
+    assert runs[0].timing.compute == measured[key]
     kept = next((tmp_path / "runs").glob("*seed0*.npz"))
     kept.write_bytes(kept.read_bytes()[:100])
     with pytest.raises(amble.AmbleError, match=r"is damaged; delete it, and run the same command again"):
@@ -285,9 +286,27 @@ def test_every_run_spends_both_budgets(method, time_s, comm_units, monkeypatch):
     monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
     figure = replace(reproduction.FIGURES[0], time_s=time_s, comm_units=comm_units)
     job = reproduction.Job(figure, method, False, (0,))
-    run = paper_runs.spend(job, paper_runs.problem_of(figure, 0), amble.networks.random(20, 0.7, 0), 0, 1e-5)
+    run = paper_runs.spend(job, 0, 1e-5)
     for cost, budget in (("time_s", time_s), ("comm_units", comm_units)):
         assert horizon(run, cost, budget) == budget
+
+
+@needs_cpusmall
+def test_the_choice_is_made_by_the_training_loss_of_full_runs(tmp_path, monkeypatch):
+    """I-BCD on cpusmall: a small penalty is the best in a few laps, a larger one over the whole budget."""
+    monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
+    figure = replace(reproduction.FIGURES[0], time_s=0.1, comm_units=2000, pilot_laps=5)
+    job = reproduction.Job(figure, amble.IBCD(), True, (0, 1))
+    (runs,) = paper_runs.make_all([job], tmp_path, "model", 1).values()
+    record = runs[0].tuning
+    pilots_best = float(min(record["tried"], key=lambda key: record["tried"][key]))
+    visit_s = runs[0].timing.compute
+    short = paper_runs.spend(replace(job, method=amble.IBCD(tau=pilots_best)), 0, visit_s)
+    assert runs[0].method.tau == record["chosen"] > pilots_best
+    assert runs[0].history["objective"][-1] < short.history["objective"][-1]
+    assert record["full"][f"{record['chosen']:g}"] == pytest.approx(runs[0].history["objective"][-1], rel=1e-9)
+    assert len(record["full"]) <= figure.full_tries
+    assert [run.method for run in runs] == [runs[0].method] * 2
 
 
 @needs_cpusmall

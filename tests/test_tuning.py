@@ -8,6 +8,7 @@ import pytest
 
 import amble
 from amble import networks, tuning
+from amble.objectives import LeastSquares
 
 FOLDER = Path(os.environ.get("AMBLE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 LONG_ROUNDS = 4000
@@ -62,3 +63,78 @@ def test_the_best_of_the_pilot_runs_is_refused_where_it_rises_in_a_long_run(unst
     assert stays_down(tuned, problem, network, 0)
     assert f"{short.alpha:g}" in record["refused"]
     assert f"{tuned.alpha:g}" not in (*record["refused"], *record["rising"])
+
+
+def test_a_rise_is_measured_against_the_fall_where_the_loss_is_negative():
+    """A constant added to each f_i changes no model, so it changes no choice either, though the loss is below zero."""
+    targets = np.random.default_rng(1).normal(3.0, 0.5, size=(6, 4))
+    each = [LeastSquares.build(np.eye(4), b, np.ones(4), np.zeros(4)) for b in targets]
+    lowered = [own._replace(c=own.c - 50.0) for own in each]
+    ring = networks.ring(6)
+    _, plain = tuning.tune(amble.WPG(), amble.Problem.from_objectives(each, 4), ring, laps=20, seed=0)
+    below = amble.Problem.from_objectives(lowered, 4)
+    assert below.value(np.mean(targets, axis=0)) < 0
+    tuned, record = tuning.tune(amble.WPG(), below, ring, laps=20, seed=0)
+    assert (record["rising"], record["refused"]) == (plain["rising"], plain["refused"])
+    assert tuned.alpha == plain["chosen"]
+    assert len(record["rising"]) < len(record["tried"])
+
+
+class Recorded:
+    """Full runs whose losses are known; `asked` says which were made."""
+
+    def __init__(self, loss_of, rising=()):
+        self.loss_of, self.rising, self.asked = loss_of, rising, []
+
+    def __call__(self, value):
+        self.asked.append(value)
+        return tuning.Score(value in self.rising, self.loss_of(value), 10.0)
+
+
+RECORD = {"tried": {"1": 2.0, "2": 2.5, "4": 3.0}, "rising": [], "refused": [], "chosen": 1.0}
+
+
+def test_full_runs_go_on_outwards_and_then_halfway():
+    scores = Recorded(lambda value: 1 + abs(np.log(value / 60)))
+    record = tuning.rescore(RECORD, scores, 4.0, tries=7)
+    assert scores.asked == [1, 0.25, 4, 16, 64, 256, 32]
+    assert record["chosen"] == 64
+    assert set(record["full"]) == {f"{value:g}" for value in scores.asked}
+    few = Recorded(scores.loss_of)
+    assert tuning.rescore(RECORD, few, 4.0, tries=3)["chosen"] == 4
+    assert len(few.asked) == 3
+
+
+def test_of_equally_good_full_runs_the_nearest_to_the_pilot_runs_best_wins():
+    scores = Recorded(
+        {1.0: 1.0001, 0.25: 1.0, 4.0: 1.5}.__getitem__
+    )  # 1e-4 of a fall of nine is more than between them
+    assert tuning.rescore(RECORD, scores, 4.0, tries=7)["chosen"] == 1
+    assert scores.asked == [1, 0.25, 4]
+
+
+def test_what_rises_in_a_full_run_is_refused_and_the_next_best_is_a_full_run_too():
+    scores = Recorded({1.0: 1.0, 0.25: 1.2, 4.0: 1.5}.__getitem__, rising=(1.0,))
+    record = tuning.rescore(RECORD, scores, 4.0, tries=3)
+    assert (record["refused"], record["chosen"]) == (["1"], 0.25)
+    assert tuning.refuse(record)["chosen"] == 4
+    assert tuning.refuse(tuning.refuse(record))["chosen"] == 2  # of the pilot runs, what is left
+
+
+def test_gossip_is_judged_by_its_agents_losses_at_every_horizon():
+    """All agents have the same curvature, so the mean of the x_i moves as if they agreed; a step of DGD that makes them
+    run away from each other rises, though the loss of their mean falls."""
+    targets = np.random.default_rng(0).normal(size=(8, 4))
+    curvatures = np.array([1.0, 0.05, 0.2, 0.5])
+    each = [LeastSquares.build(np.eye(4), b, curvatures, np.zeros(4)) for b in targets]
+    problem, ring = amble.Problem.from_objectives(each, 4), networks.ring(8)
+    for alpha, rises in ((0.3, False), (1.5, True)):
+        run = amble.simulate(amble.DGD(alpha=alpha), problem, ring, rounds=80, every=20, seed=0, progress=False)
+        models = [
+            amble.simulate(amble.DGD(alpha=alpha), problem, ring, rounds=k, seed=0, progress=False).models
+            for k in (20, 40, 80)
+        ]
+        losses = [np.mean([problem.value(x) for x in each]) for each in models]
+        score = tuning.score(run, problem)
+        assert score.loss == pytest.approx(min(losses), rel=1e-12)
+        assert score.rises == rises == (losses[-1] > 1.001 * min(losses))

@@ -16,9 +16,8 @@ from amble import methods, timing, tuning
 from amble.data.datasets import load
 from amble.errors import AmbleError
 from amble.machine import this_machine
-from amble.network import Network
 from amble.problem import Problem, split
-from amble.reproduction import PILOT_POWERS, Figure, Job
+from amble.reproduction import FULL_STEP, PILOT_POWERS, Figure, Job
 from amble.run import Run, load_run, write_whole
 from amble.run import ending as ending_of
 from amble.simulation import resume, simulate
@@ -38,7 +37,7 @@ def make_all(jobs: Sequence[Job], folder: Path, compute: str, workers: int | Non
     with Workers(workers) as pool:
         if not pool.run(tune_job, to_tune, lambda: len(tuned(jobs, runs)), sum(job.tuned for job in jobs), "tuning"):
             return None
-        while True:  # a run may refuse the value that was tuned; then it is made with the next best
+        while True:  # a full run may refuse the value that was tuned, or show a better one; then it is made with that
             records = tuned(jobs, runs)
             settled = {job: with_chosen(job, records[job]) if job.tuned else job for job in jobs}
             visit_s = _visits(pool, list(settled.values()), folder / CALIBRATION, compute)
@@ -181,16 +180,21 @@ def is_there(job: Job, seed: int, visit_s: float, folder: Path) -> bool:
 
 
 def make_runs(job: Job, own: Job, visit_s: float, folder: Path) -> None:
-    """The job's runs that are not there yet, each saved as soon as it is done. `own` has the tuned value: where the
-    loss rises with it, it is refused and the runs are left to be made with the next best."""
+    """The job's runs that are not there yet, each saved as soon as it is done. `own` has the tuned value: where full
+    runs show a better one, or the loss rises with it, the runs are left to be made with another."""
     record = tuned([job], folder).get(job, {})
+    made: dict[float, Run] = {}  # full runs of the first seed
+    if record and "full" not in record:
+        record = choose_by_full_runs(job, record, visit_s, made)
+        keep_tuning(job, record, folder)
+        if with_chosen(job, record) != own:
+            return
     for seed in own.seeds:
         if is_there(own, seed, visit_s, folder):
             continue
-        problem, network = problem_of(own.figure, seed), own.network_with(seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a run that diverges says so in the table
-            run = spend(own, problem, network, seed, visit_s)
+        run = made.get(record["chosen"]) if made and seed == own.seeds[0] else None
+        run = run or spend(own, seed, visit_s)
+        problem = problem_of(own.figure, seed)
         if record and not tuning.all_refused(record) and tuning.score(run, problem, own.reading or "").rises:
             keep_tuning(job, tuning.refuse(record), folder)
             for other in own.seeds:
@@ -200,16 +204,28 @@ def make_runs(job: Job, own: Job, visit_s: float, folder: Path) -> None:
         replace(run, tuning=record).save(path_of(own, seed, visit_s, folder))
 
 
-def spend(job: Job, problem: Problem, network: Network, seed: int, visit_s: float) -> Run:
+def choose_by_full_runs(job: Job, record: Mapping[str, Any], visit_s: float, made: dict[float, Run]) -> dict[str, Any]:
+    """Pilot runs are much shorter than what the methods are judged on. So the choice is made on the first seed, by the
+    training loss of runs with the whole budgets; they are put into `made`."""
+
+    def score_of(value: float) -> tuning.Score:
+        made[value] = spend(with_chosen(job, {**record, "chosen": value}), job.seeds[0], visit_s)
+        return tuning.score(made[value], problem_of(job.figure, job.seeds[0]), job.reading or "")
+
+    return tuning.rescore(record, score_of, FULL_STEP, job.figure.full_tries)
+
+
+def spend(job: Job, seed: int, visit_s: float) -> Run:
     """A run that goes on until both budgets of its figure are spent, the virtual time and the communication, or it
     has converged."""
+    problem, network = problem_of(job.figure, seed), job.network_with(seed)
     options: dict[str, Any] = {"tolerance": job.tolerance, "progress": False}
-    timing = Timing(compute=visit_s)
-    run = simulate(
-        job.method, problem, network, walk=job.walk, timing=timing, seed=seed, time_s=job.figure.time_s, **options
-    )
-    if run.stopped == "time_s" and run.history["comm_units"][-1] < job.figure.comm_units:
-        run = resume(run, problem, comm_units=job.figure.comm_units, **options)
+    limits: dict[str, Any] = {"timing": Timing(compute=visit_s), "seed": seed, "time_s": job.figure.time_s}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a run that diverges says so in the table
+        run = simulate(job.method, problem, network, walk=job.walk, **limits, **options)
+        if run.stopped == "time_s" and run.history["comm_units"][-1] < job.figure.comm_units:
+            run = resume(run, problem, comm_units=job.figure.comm_units, **options)
     return run
 
 
