@@ -19,7 +19,7 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py
 
-# the paper's figures 3 to 6 and its claims: 10 to 15 minutes on two quiet cores; the page is demo/paper/report.html.
+# the paper's figures 3 to 6 and its claims (docs/reproduce.md says how long it takes); the page is demo/paper/report.html.
 # The tables of README.md and docs/reproduce.md are rewritten from docs/paper.json
 paper: $(VENV)/.demo
 	$(BIN)/amble reproduce --out demo/paper

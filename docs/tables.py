@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from amble.report.claims import Verdict
+from amble.report.claims import Cell, Verdict
 from amble.report.paper_page import CAPTIONS, TUNED
-from amble.report.results import quantity
+from amble.report.results import cell_text, quantity
 from amble.report.sections import TIME, UNITS
 from amble.reproduction import LOCAL
 
@@ -94,15 +94,13 @@ def _findings(groups: dict[str, list[dict[str, Any]]]) -> str:
     rule = {"token_rule": "published"}
     items = []
     for group, words in ((CAPTIONS, "At the captions' tau"), (TUNED, "With tau tuned")):
-        tokens, local = (
-            _names(
-                [each["data"] for each in groups[group] if _reached(_find(each, "API-BCD", reading=reading, **rule))]
-            )
-            for reading in ("", LOCAL)
-        )
+        where = []
+        for reading, name in (("", "tokens' mean"), (LOCAL, "mean of x")):
+            data = [each["data"] for each in groups[group] if _reached(_find(each, "API-BCD", reading=reading, **rule))]
+            where += [f"on {_names(data)}, by the {name}"] if data else []
         items.append(
-            f"{words}, API-BCD as published comes within 0.1 % on {tokens} by the tokens' mean and on {local} by the "
-            "mean of x."
+            f"{words}, API-BCD as published comes within 0.1 % "
+            f"{', and '.join(where) or 'on no data set, read either way'}."
         )
     for cost, words in ((UNITS, "communication"), (TIME, "time")):
         best: dict[str, list[str]] = {}
@@ -131,8 +129,6 @@ def _short(line: dict[str, Any]) -> str:
 
 
 def _names(names: list[str]) -> str:
-    if not names:
-        return "none"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -161,16 +157,17 @@ def _studies(studies: list[dict[str, Any]]) -> str:
     for study in studies:
         parts += [f"### {study['title']}", study["about"]]
         for claim in study["claims"]:
-            rows = [[name, *(_number(value, claim["measure"]) for value in values)]
-                    for name, values in claim["rows"].items()]  # fmt: skip
+            rows = [[name, *(cell_text(_read(cell), claim["measure"]) for cell in cells)]
+                    for name, cells in claim["rows"].items()]  # fmt: skip
             empty = [""] * (len(claim["columns"]) - len(claim["verdicts"]))
             rows.append(["verdict", *empty, *claim["verdicts"]])
             parts += [f"**{claim['verdict']}**: {claim['text']}", _table(["", *claim["columns"]], rows)]
     return "\n\n".join(parts)
 
 
-def _number(value: float | None, measure: str) -> str:
-    return "not reached" if value is None else quantity(value, measure)
+def _read(cell: list[float | None] | None) -> Cell:
+    """A value and its limit; None stands for infinity, and no pair for nothing to measure."""
+    return Cell(float("nan")) if cell is None else Cell(*(float("inf") if part is None else part for part in cell))
 
 
 def _chosen(sections: list[dict[str, Any]]) -> str:

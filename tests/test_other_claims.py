@@ -83,7 +83,7 @@ def test_the_example_s_verdict_and_time_line():
     assert "data:image/png;base64,iVBOR" in shown
     assert "A note." in shown
     kept = numbers([], [study], {})["studies"][0]["claims"][0]
-    assert kept["rows"]["active agent"] == [5, 2, 1, 3, 2]
+    assert kept["rows"]["active agent"] == [[agent, None] for agent in (5, 2, 1, 3, 2)]
     json.dumps(kept)
 
 

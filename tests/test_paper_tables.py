@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import amble
+from amble.report.claims import Cell, Claim, Row, Verdict
+from amble.report.other_claims import Study
 from amble.report.paper_numbers import WITHIN, numbers
+from amble.report.results import NONE, claim_block
 from amble.report.sections import Section
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -43,6 +46,39 @@ def test_what_was_not_reached_is_more_than_the_budget():
     section = {"budgets": {"time_s": 0.28, "comm_units": 5000.0}}
     assert tables._cell({"time_s": None, "comm_units": None}, section) == "> 5,000, > 280 ms"
     assert tables._cell({"time_s": 0.0125, "comm_units": 41.0}, section, "WPG") == "WPG 41, 12.5 ms"
+
+
+def test_a_study_s_cell_says_within_what_it_was_not_reached():
+    rows = (Row("A", (Cell(0.0125), Cell(np.inf, 0.3), Cell(np.inf), Cell(np.nan))),)
+    claim = Claim("A is fast.", Verdict.HELD, "time_s", ("1", "2", "3", "4"), rows)
+    kept = json.loads(json.dumps(numbers([], [Study("A title", "about it", (claim,))], {})))
+    assert f"| A | 12.5 ms | not within 300 ms | not reached | {NONE} |" in tables._studies(kept["studies"])
+
+
+def test_rivals_that_are_not_shown_need_as_much_or_more():
+    """Ties, and those that did not get there, are left out as well as the slower."""
+    claim = Claim("A is fast.", Verdict.HELD, "time_s", ("1",), (Row("A", (Cell(1.0),)),), (Verdict.HELD,), left_out=3)
+    assert "3 others need as much or more at every level, or did not get there." in claim_block(claim)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "local", "where"),
+    [
+        (False, False, "on no data set, read either way."),
+        (False, True, "on cpusmall and cadata, by the mean of x."),
+        (True, True, "on cpusmall and cadata, by the tokens' mean, and on cpusmall and cadata, by the mean of x."),
+    ],
+)
+def test_the_finding_says_where_and_read_how(tokens, local, where):
+    other = json.loads(json.dumps(KEPT))
+    other["sections"] = [section for section in other["sections"] if section["data"] in ("cpusmall", "cadata")]
+    for section in other["sections"]:
+        for line in section["lines"]:
+            got_there = local if line["reading"] else tokens
+            line |= {"time_s": 1.0, "comm_units": 1.0} if got_there else {"time_s": None, "comm_units": None}
+    first, second = tables.blocks(other)["findings"].splitlines()[:2]
+    assert first == f"- At the captions' tau, API-BCD as published comes within 0.1 % {where}"
+    assert second.endswith(where)
 
 
 def test_the_kept_numbers_are_the_runs():

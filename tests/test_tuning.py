@@ -94,10 +94,10 @@ class Recorded:
 RECORD = {"tried": {"1": 2.0, "2": 2.5, "4": 3.0}, "rising": [], "refused": [], "chosen": 1.0}
 
 
-def test_full_runs_go_on_outwards_and_then_halfway():
+def test_full_runs_go_on_outwards_and_then_between():
     scores = Recorded(lambda value: 1 + abs(np.log(value / 60)))
-    record = tuning.rescore(RECORD, scores, 4.0, tries=7)
-    assert scores.asked == [1, 0.25, 4, 16, 64, 256, 32]
+    record = tuning.rescore(RECORD, scores, 4.0, tries=9)
+    assert scores.asked == [1, 0.25, 4, 16, 64, 256, 32, 128, 45.3]
     assert record["chosen"] == 64
     assert set(record["full"]) == {f"{value:g}" for value in scores.asked}
     few = Recorded(scores.loss_of)
@@ -106,9 +106,7 @@ def test_full_runs_go_on_outwards_and_then_halfway():
 
 
 def test_of_equally_good_full_runs_the_nearest_to_the_pilot_runs_best_wins():
-    scores = Recorded(
-        {1.0: 1.0001, 0.25: 1.0, 4.0: 1.5}.__getitem__
-    )  # 1e-4 of a fall of nine is more than between them
+    scores = Recorded({1.0: 1.000001, 0.25: 1.0, 4.0: 1.5}.__getitem__)  # the fall is nine
     assert tuning.rescore(RECORD, scores, 4.0, tries=7)["chosen"] == 1
     assert scores.asked == [1, 0.25, 4]
 

@@ -30,7 +30,7 @@ BEYOND_MAX = 4  # steps beyond the coarse grid's ends, where the best lies at on
 FINE = (-0.5, -0.25, 0.25, 0.5)  # of the coarse grid's width
 RISE = 1e-3  # of the fall from the start: more is a rise, less may be the last of an oscillation
 ROUNDING = 1e-12  # of the loss itself: what is less than this is neither a rise nor a fall
-EQUAL = 1e-4  # of the fall: full runs whose losses are this near to the lowest are equally good
+EQUAL = 1e-6  # of the fall: full runs whose losses are this near to the lowest are equally good
 HORIZONS = 4  # records of a pilot run: at a quarter, a half, three quarters and the end
 
 
@@ -121,8 +121,9 @@ def rescore(record: Mapping[str, Any], score_of: Callable[[float], Score], step:
     """The record with its choice made by at most so many runs of full length, whose scores `score_of` gives.
 
     They are of the pilot runs' best value, and of those one step lower and higher; on outwards, while the best is at an
-    end; then of the two halfway to its neighbours. Of values that are equally good, the nearest to the pilot runs' best
-    wins: that is the one that was fast early on. A value whose loss rises is refused.
+    end; then, unless another is equally good, half a step and a quarter of a step around it. Of values that are equally
+    good, the nearest to the pilot runs' best wins: that is the one that was fast early on. A value whose loss rises is
+    refused.
     """
     middle = record["chosen"]
     scores: dict[float, Score] = {}
@@ -133,15 +134,21 @@ def rescore(record: Mapping[str, Any], score_of: Callable[[float], Score], step:
                 scores[value] = score_of(value)
 
     def rank(value: float) -> tuple[Any, ...]:
-        own, low = scores[value], min((each.loss for each in scores.values() if not each.rises), default=np.inf)
-        equal = not own.rises and not own.is_above(low, EQUAL)
+        own, equal = scores[value], value in equals()
         return (own.rises, not equal, 0.0 if equal else own.loss, abs(np.log(value / middle)), value)
+
+    def equals() -> list[float]:
+        falling = {value: own for value, own in scores.items() if not own.rises}
+        low = min((own.loss for own in falling.values()), default=np.inf)
+        return [value for value, own in falling.items() if not own.is_above(low, EQUAL)]
 
     add(middle, middle / step, middle * step)
     while len(scores) < tries and (best := min(scores, key=rank)) in (min(scores), max(scores)):
         add(best / step if best == min(scores) else best * step)
-    if (best := min(scores, key=rank)) != middle:
-        add(best / step**0.5, best * step**0.5)
+    for part in (0.5, 0.25):
+        if len(equals()) == 1:
+            best = min(scores, key=rank)
+            add(best / step**part, best * step**part)
     after = {
         **record,
         "full": {f"{value:g}": own.loss if np.isfinite(own.loss) else None for value, own in sorted(scores.items())},

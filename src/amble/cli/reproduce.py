@@ -15,7 +15,7 @@ def reproduce(
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="One seed, a quarter of the budgets, no tuned methods: about a minute."),
+        typer.Option("--quick", help="One seed, a quarter of the budgets, no tuned methods."),
     ] = False,
     seeds: Annotated[
         int | None, typer.Option(help="How many seeds: networks, splits, walks, link times.  [default: 3]", min=1)
@@ -40,9 +40,9 @@ def reproduce(
 
     **Examples**
 
-    `amble reproduce --quick` - about a minute
+    `amble reproduce --quick` - a first look, much sooner
 
-    `amble reproduce` - all of it, about ten minutes on two cores; the page is amble-paper/report.html
+    `amble reproduce` - all of it; the page is amble-paper/report.html
 
     `amble reproduce -f 3 -f 4 --seeds 5 -o mine`
 

@@ -49,4 +49,4 @@ class Claim:
     columns: tuple[str, ...] = ()  # one heading for each cell of a row
     rows: tuple[Row, ...] = ()
     verdicts: tuple[Verdict, ...] = ()  # one for each column, or for the last ones
-    left_out: int = 0  # rivals that are not in the table because others are better at every level
+    left_out: int = 0  # rivals that are not in the table because at every level others are as good or better

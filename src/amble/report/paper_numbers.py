@@ -9,7 +9,7 @@ import numpy as np
 
 from amble import methods
 from amble.reaching import reach
-from amble.report.claims import Claim
+from amble.report.claims import Cell, Claim
 from amble.report.other_claims import Study
 from amble.report.sections import TIME, UNITS, Line, Section, best_metric, lines
 from amble.run import write_whole
@@ -61,8 +61,13 @@ def _claim(claim: Claim) -> dict[str, Any]:
         "measure": claim.measure,
         "columns": list(claim.columns),
         "verdicts": [verdict.value for verdict in claim.verdicts],
-        "rows": {row.name: [_plain(cell.value) for cell in row.cells] for row in claim.rows},
+        "rows": {row.name: [_cell(cell) for cell in row.cells] for row in claim.rows},
     }
+
+
+def _cell(cell: Cell) -> list[float | None] | None:
+    """The value and the limit, None where it is infinite; no pair where there is nothing to measure."""
+    return None if np.isnan(cell.value) else [_plain(cell.value), _plain(cell.limit)]
 
 
 def _line(line: Line) -> dict[str, Any]:

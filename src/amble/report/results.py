@@ -92,7 +92,8 @@ def claim_block(claim: Claim) -> Markup:
         table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
         parts.append(scrolling(table, f"Numbers behind: {claim.text}"))
     if claim.left_out:
-        parts.append(tag("p", f"{claim.left_out} others need more at every level.", class_="note"))
+        words = f"{claim.left_out} others need as much or more at every level, or did not get there."
+        parts.append(tag("p", words, class_="note"))
     return tag("div", *parts, class_="claim")
 
 
