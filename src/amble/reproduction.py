@@ -18,7 +18,7 @@ QUICK_SHARE = 4  # --quick has a quarter of the budgets
 LOCAL = "_local"  # the reading at the mean of the agents' x
 PILOT_POWERS = (-2.0, 2.0, 7)  # the search: seven values over four decades, then four between
 FULL_STEP = 10 ** (4 / 6)  # between the values that are tried in full runs: as between the seven
-ARITHMETIC = (__version__, 2)  # kept runs of other ones are not used; raise the number when runs come out otherwise
+ARITHMETIC = 2  # kept runs of another one are not used; raise it when runs of one version come out otherwise
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Job:
 
     def stem(self, what: str, *more: Any) -> str:
         """A name for a file of this job's: it changes with all that the job depends on, and with what is given."""
-        plan = [PILOT_POWERS, FULL_STEP, asdict(Timing()), ARITHMETIC]
+        plan = [PILOT_POWERS, FULL_STEP, asdict(Timing()), __version__, ARITHMETIC]
         about = [asdict(self), self.method.label, *plan, *more]
         digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.figure.data}-{self.method.label.lower()}-{what}-{digest}"
