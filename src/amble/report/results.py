@@ -92,8 +92,8 @@ def claim_block(claim: Claim) -> Markup:
         table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
         parts.append(scrolling(table, f"Numbers behind: {claim.text}"))
     if claim.left_out:
-        words = f"{claim.left_out} others need as much or more at every level, or did not get there."
-        parts.append(tag("p", words, class_="note"))
+        note = f"{claim.left_out} others need as much or more at every level, or did not get there."
+        parts.append(tag("p", note, class_="note"))
     return tag("div", *parts, class_="claim")
 
 
