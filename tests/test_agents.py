@@ -190,7 +190,7 @@ def test_an_agent_that_comes_after_the_end_has_no_model(tmp_path):
         cluster.start("agent02")
         wait_for(lambda: not cluster.running())
         assert cluster.processes["agent02"].poll() == NO_MODEL
-        assert "exit code 3; its last words: " in cluster.failed()["agent02"]
+        assert cluster.failed() == {}  # it ended with its run
         assert log_of(cluster, "agent02").endswith("take the model of another agent\n")
         assert not list((cluster.folder / "agent02").glob("model.np*"))
         assert (cluster.folder / "agent00" / trained.FILE).is_file()

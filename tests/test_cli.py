@@ -16,7 +16,7 @@ import amble
 from amble import methods, timing, walk
 from amble.assemble import LOSSES, TASKS, WEIGHTS
 from amble.cli import app, main
-from amble.cli.app import PANELS
+from amble.cli.app import PANELS, say
 from amble.data.partition import PARTITIONS
 from amble.experiment import Experiment
 from amble.network import NAMES as NETWORKS
@@ -234,10 +234,22 @@ def test_slow_agents_replace_those_of_a_file_and_leave_the_rest_of_its_timing(tm
 
 
 def test_live_agents_hold_as_many_rows_as_they_are_given(tmp_path):
-    done = run_amble("up", "--data", "diabetes", "-n", 3, "--sizes", "30,60,90", "--hops", 20, cwd=tmp_path)
+    done = run_amble("up", "--data", "diabetes", "-n", 3, "--sizes", "30,60,90", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = [amble.read_file(tmp_path / "amble-up" / f"agent0{i}" / "rows.npz") for i in range(3)]
     assert [len(each.y) for each in rows] == [30, 60, 90]
+
+
+def test_a_folder_whose_name_looks_like_markup_is_printed_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["compare", "-n", "4", "--hops", "8", "-m", "I-BCD", "-o", "my[bold]runs"])
+    assert done.exit_code == 0, done.output
+    assert "written to my[bold]runs/: 1-i-bcd.json" in done.output
+
+
+def test_a_sentence_that_names_a_table_of_the_run_file_is_printed_whole(capsys):
+    say("scale the columns (X_mean and X_std of [model])", "no model was written:")
+    assert capsys.readouterr().out == "no model was written: scale the columns (X_mean and X_std of [model])\n"
 
 
 def test_version():

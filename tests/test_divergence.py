@@ -7,6 +7,8 @@ import pytest
 
 import amble
 from amble.live.divergence import bound_of, has_diverged, likely_cause
+from amble.live.up import WORSE
+from amble.live.up import has_diverged as has_diverged_in_all
 from amble.objectives import LeastSquares, Logistic, Softmax
 
 SIZES = np.array([1.0, 2.0, 1.0])
@@ -27,15 +29,16 @@ def loss(kind, sizes=SIZES):
 @pytest.mark.parametrize("kind", ["least squares", "logistic", "softmax"])
 def test_unscaled_columns_are_named(kind):
     f = loss(kind, SIZES * [1, 1e6, 1])
-    sentence = likely_cause(amble.WPG(alpha=0.5), f, ("age", "income", "rooms"), "north")
+    is_cause, sentence = likely_cause(amble.WPG(alpha=0.5), f, ("age", "income", "rooms"), "north")
+    assert is_cause
     assert sentence.startswith("in the rows of north column 'income' is ")
     assert f"alpha = 0.5 is above 2 / L = {2 / float(f.smoothness):.3g}" in sentence
     assert sentence.endswith("; scale the columns (X_mean and X_std of [model]), or give alpha below that")
-    assert "column 2 is" in likely_cause(amble.WPG(alpha=0.5), f, 3, "north")
+    assert "column 2 is" in likely_cause(amble.WPG(alpha=0.5), f, 3, "north").sentence
 
 
 def test_a_large_column_beside_the_intercept_alone_is_named():
-    sentence = likely_cause(amble.Relay(), loss("least squares", np.array([1e5])), 1, "north")
+    sentence = likely_cause(amble.Relay(), loss("least squares", np.array([1e5])), 1, "north").sentence
     assert re.match("in the rows of north column 1 is [0-9]e[+]0[45] times as large as the intercept; scale", sentence)
 
 
@@ -48,19 +51,21 @@ def test_a_large_column_beside_the_intercept_alone_is_named():
     ],
 )
 def test_a_step_that_is_too_large_is_named_and_the_columns_are_not(method, words):
-    sentence = likely_cause(method, loss("least squares"), 3, "north")
+    sentence = likely_cause(method, loss("least squares"), 3, "north").sentence
     assert sentence.startswith(words)
     assert "scale" not in sentence
 
 
 def test_known_trouble_of_a_method_is_named():
-    sentence = likely_cause(amble.PWADMM(form="own", tokens=3), loss("least squares"), 3, "north")
+    sentence = likely_cause(amble.PWADMM(form="own", tokens=3), loss("least squares"), 3, "north").sentence
     assert sentence.startswith('PW-ADMM with form = "own" and 3 tokens')
 
 
 @pytest.mark.parametrize("method", [amble.Relay(), amble.WPG(alpha=0.01)])
 def test_where_all_is_as_it_should_be_nothing_is_blamed(method):
-    assert likely_cause(method, loss("least squares"), 3, "north").startswith("the rows of north show no cause")
+    is_cause, sentence = likely_cause(method, loss("least squares"), 3, "north")
+    assert not is_cause
+    assert sentence.startswith("the rows of north show no cause")
 
 
 def test_the_bound_of_a_step_is_where_gradient_descent_stops_converging():
@@ -81,5 +86,54 @@ def test_a_model_that_has_grown_beyond_use_is_told_from_a_bad_one(kind):
     w = np.ones(len(f.grad(np.zeros(12 if kind == "softmax" else 4))))
     assert not has_diverged(f, 0 * w)
     assert not has_diverged(f, 1e3 * w)
-    assert has_diverged(f, 1e40 * w)
+    assert has_diverged(f, 1e12 * w)
     assert has_diverged(f, np.nan * w)
+
+
+# --- of a whole run, where all rows are at hand ----------------------------------------------------------------------
+
+HEALTHY = [
+    amble.Relay(), amble.Relay(form="scalar"), amble.Relay(tokens=2), amble.WPG(), amble.WADMM(), amble.IBCD(),
+    amble.PWADMM(tokens=2), amble.APIBCD(tokens=2), amble.GAPIBCD(tokens=2),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def unlike():
+    """Agents whose targets differ as much as they can."""
+    return amble.split(amble.load("diabetes"), agents=8, how="sorted")
+
+
+@pytest.mark.parametrize("method", HEALTHY, ids=repr)
+def test_no_end_of_a_healthy_run_is_called_a_divergence(unlike, method):
+    laps = 6
+    run = amble.simulate(method, unlike, "ring", hops=laps * unlike.agents, every=1, engine="plain")
+    objectives, zero = [unlike.objective(i) for i in range(unlike.agents)], np.zeros(unlike.dimension)
+    ends = [(hop, run.history["objective"][k]) for k, hop in enumerate(run.recorded) if hop >= 2 * unlike.agents]
+    assert len(ends) > (laps - 2) * unlike.agents
+    assert max(value for _, value in ends) < sum(f.value(zero) for f in objectives)
+    assert not has_diverged_in_all(objectives, run.model, zero, laps)
+
+
+def test_a_run_that_grows_slowly_has_diverged():
+    """A step of twice its bound, and 20 laps: the loss is nowhere near what one agent alone can call diverged."""
+    pooled = amble.split(amble.load("diabetes"), agents=3)
+    run = amble.simulate(amble.WPG(alpha=1.0), pooled, "random", hops=60, engine="plain")
+    objectives, zero = [pooled.objective(i) for i in range(3)], np.zeros(pooled.dimension)
+    assert has_diverged_in_all(objectives, run.model, zero, 20)
+    assert not any(has_diverged(f, run.model) for f in objectives)
+    assert not has_diverged_in_all(objectives, run.model, run.model, 20)  # it began there
+
+
+def test_a_model_of_one_agents_rows_is_not_called_a_divergence():
+    """With fewer rows than unknowns it fits these, and is worse than nothing for all others."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 10)), rng.normal(size=100)
+    few = amble.split(amble.Dataset("few", "regression", X, y), agents=12, how="sorted", test=0)
+    objectives = [few.objective(i) for i in range(few.agents)]
+    f, zero = objectives[0], np.zeros(few.dimension)
+    w = np.linalg.lstsq(f.hessian(zero), -f.grad(zero), rcond=None)[0]
+    worse = sum(float(g.value(1e3 * w)) for g in objectives) / sum(float(g.value(zero)) for g in objectives)
+    assert worse > WORSE
+    assert not has_diverged_in_all(objectives, 1e3 * w, zero, 1)
+    assert has_diverged_in_all(objectives, 1e3 * w, zero, 2)

@@ -5,7 +5,8 @@ import pytest
 
 pytest.importorskip("zenoh")
 
-from amble.live.effects import Persist, Reply, Report, Settings
+from amble.live import status
+from amble.live.effects import Ask, Persist, Reply, Report, Settings
 from amble.live.faults.tally import Mean
 from amble.live.formats import wire
 from amble.live.message import EPOCHS_MAX, HOPS_MAX, Accepted, Ending, Epoch, Refused, Stop, Token
@@ -58,7 +59,42 @@ def test_numbers_that_are_not_finite_end_the_run_and_not_the_process(tmp_path):
     answer = agent.hear("b", wire.encode(agent.node.shape, Token(1, Epoch(1, 1), 3, "b", parcel)))
     assert answer == Refused("a visit of it gives numbers that are not finite")
     assert agent.node.core.ending.cause == "diverged"
-    assert agent.node.core.stopped.startswith("token 1 has diverged at hop 4")
+    assert agent.node.core.stopped == "token 1 has diverged at hop 4 (noticed by a)"
+    agent.end()
+
+
+def test_what_an_agents_rows_say_of_a_divergence_is_in_its_own_status_only(tmp_path):
+    """Neither what it sends nor its journal's events, which are collected, has a word on its rows."""
+    agent = Agent(tmp_path / "a", {"name": "WPG", "tokens": 2, "alpha": 1e300})
+    core, parcel = agent.node.core, agent.node.core.rows["custody/0"].message.payload
+    said = core.heard(1.0, 1, Token(0, Epoch(0, 0), 2, "b", parcel))
+    ending = Ending("diverged", "token 0 has diverged at hop 3 (noticed by a)")
+    assert {effect.question.ending for effect in said if isinstance(effect, Ask)} == {ending}
+    assert {effect.words for effect in said if isinstance(effect, Report)} == {ending.words}
+    agent.node._write_status(ended=True)
+    assert "alpha = 1e+300 is above 2 / L" in status.read(agent.folder).likely_cause
+    agent.end()
+
+
+def test_a_loss_is_not_computed_again_once_the_run_has_ended(tmp_path):
+    """The driver asks for the end at every turn after `seconds` are over."""
+    agent = Agent(tmp_path / "a", METHODS[0])
+    core, asked = agent.node.core, []
+
+    class Counted:
+        smoothness = 1.0
+
+        def value(self, w):
+            asked.append(w)
+            return 0.0
+
+    core.objective = Counted()
+    core.halt(1.0, "seconds", "1 s are over")
+    assert core.ending.cause == "seconds"
+    assert asked
+    asked.clear()
+    core.halt(2.0, "seconds", "1 s are over")
+    assert asked == []
     agent.end()
 
 

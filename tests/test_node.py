@@ -15,7 +15,7 @@ from amble.errors import AmbleError
 from amble.live.effects import Report
 from amble.live.formats import wire
 from amble.live.formats.journal_file import Unwritable
-from amble.live.message import Epoch, Passed, Refused, Token
+from amble.live.message import Ending, Epoch, Passed, Refused, Stop, Token
 from amble.live.node import Node
 from amble.live.seldom import Seldom
 from config_samples import X, Y
@@ -167,6 +167,15 @@ def test_a_model_is_written_once_a_token_has_come(agent):
     agent.hear("b", wire.encode(agent.node.shape, Token(0, Epoch(0, 0), 2, "b", parcel)))
     assert {"model.npy", "model.npz"} <= files(agent)
     assert np.load(agent.folder / "model.npy").any()
+
+
+def test_a_model_does_not_outlive_the_divergence_of_its_run(agent):
+    """An agent that ended early and was started again has left one: it must not look like the run's."""
+    parcel = agent.node.core.rows["custody/0"].message.payload
+    agent.hear("b", wire.encode(agent.node.shape, Token(0, Epoch(0, 0), 2, "b", parcel)))
+    assert {"model.npy", "model.npz"} <= files(agent)
+    agent.hear("b", wire.encode(agent.node.shape, Stop(Ending("diverged", "token 0 has diverged at hop 4"), "b")))
+    assert not {"model.npy", "model.npz"} & files(agent)
 
 
 # --- time -----------------------------------------------------------------------------------------------------------

@@ -107,6 +107,19 @@ def test_every_digest_is_equal_when_replayed(done):
     assert f"{2 * hops:,} of {2 * hops:,} digests are equal" in said
 
 
+def test_a_record_tells_nothing_of_an_agents_rows_or_machine(done, tmp_path):
+    """Why an agent did not start may quote a cell of its data; its process is of its machine."""
+    folder = tmp_path / "copy"
+    shutil.copytree(done[0], folder)
+    refused = status.changed(status.read(folder / "agent01"), reason="row 3 has 'aged 91'", likely_cause="column 'age'")
+    status.write(folder / "agent01", refused)
+    assert refused.process
+    assert amble("collect", folder, "-o", tmp_path / "out").returncode == 0
+    for said in record.load(tmp_path / "out" / record.FILE).status.values():
+        assert said["visits"] > 0
+        assert not {"reason", "likely_cause", "process"} & said.keys()
+
+
 def test_a_visit_that_was_not_made_so_is_found(done):
     folder, _ = done
     folders = collect.agent_folders([folder])

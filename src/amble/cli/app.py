@@ -72,3 +72,11 @@ def console() -> Any:
     from rich.console import Console
 
     return Console()
+
+
+def say(sentence: str, label: str = "", style: str = "yellow") -> None:
+    """Print a sentence as it is, after a coloured label: what it quotes may look like markup, as [model] does."""
+    from rich.text import Text
+
+    line = Text.assemble((f"{label} ", style), sentence) if label else Text(sentence)
+    console().print(line, highlight=False, soft_wrap=True)

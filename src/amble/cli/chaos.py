@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from amble.cli.app import app, console
+from amble.cli.app import app, say
 
 CHAOS_HELP = """Try the live protocol in a world that fails: simulated networks, disks and clocks, one seed for all.
 
@@ -56,7 +56,7 @@ def chaos(
         finished = run_all(state, [each for each in wanted if each not in state.done], wanted, minutes * 60, workers)
     if not finished:
         left = sum(each not in state.done for each in wanted)
-        console().print(f"[yellow]stopped:[/] {left} seeds are left; the same command goes on from there.")
+        say(f"{left} seeds are left; the same command goes on from there.", "stopped:")
     show(len(state.done), state.kinds.total(), state.kinds, state.counted, state.broken, faults)
     if asked.is_set():
         raise typer.Exit(asked.code)
@@ -89,20 +89,18 @@ def run_all(state: Any, left: list[int], wanted: range, limit_s: float, workers:
 
 def show(seeds: int, total: int, kinds: Any, counted: Any, broken: list[Any], faults: int) -> None:
     """What was done; and if something broke, how to see it again, and exit code 1."""
-    screen = console()
     named = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: -item[1]))
-    screen.print(f"{seeds:,} seed{'s' * (seeds != 1)}, {total:,} faults: {named}", highlight=False)
-    screen.print(
+    say(f"{seeds:,} seed{'s' * (seeds != 1)}, {total:,} faults: {named}")
+    say(
         f"{counted.get('visit', 0):,} visits, {counted.get('reissue', 0):,} re-issues, "
         f"{counted.get('recount', 0):,} recounts by a neighbour, {counted.get('absorbed', 0):,} absorptions, "
-        f"{counted.get('stopped', 0):,} agents that stopped",
-        highlight=False,
+        f"{counted.get('stopped', 0):,} agents that stopped"
     )
     wrong = [each for each in broken if each["broken"]]
     for each in wrong:
-        screen.print(f"[red]broken:[/] seed {each['seed']}, after {each['time_s']:.3f} s: {each['broken']}")
-        words = "" if faults == 1000 else f" --faults {faults}"
-        screen.print(f"  see it: amble chaos --seed {each['seed']}{words} --trace", highlight=False)
+        say(f"seed {each['seed']}, after {each['time_s']:.3f} s: {each['broken']}", "broken:", "red")
+        option = "" if faults == 1000 else f" --faults {faults}"
+        say(f"  see it: amble chaos --seed {each['seed']}{option} --trace")
     if wrong:
         raise typer.Exit(1)
-    screen.print("No invariant was broken.")
+    say("No invariant was broken.")

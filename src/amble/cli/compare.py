@@ -7,7 +7,7 @@ from typing import Annotated, Any, final
 import typer
 from typer.core import TyperCommand
 
-from amble.cli.app import app, console
+from amble.cli.app import app, console, say
 
 COMPARE_HELP = """Compare methods on one problem: a table, a figure like the paper's, and the saved runs.
 
@@ -203,18 +203,18 @@ def compare(
     with interruptible(patient=True) as asked, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         chosen = settings.run(keep=folder, again=again)
-        for words in dict.fromkeys(str(each.message) for each in caught):
-            screen.print(f"[yellow]note:[/] {words}")
+        for note in dict.fromkeys(str(each.message) for each in caught):
+            say(note, "note:")
         if not chosen.runs:
-            screen.print("[yellow]stopped[/] before the first run; nothing was written.")
+            say("before the first run; nothing was written.", "stopped")
             raise typer.Exit(asked.code)
         screen.print(chosen.table())
         if not settings.tune:
             screen.print("Steps and penalties as given, or by default; --tune chooses them.", style="dim")
         names = [f"{file_name(k, run)}.json" for k, run in enumerate(chosen, 1)] + draw_all(chosen, folder)
-        screen.print(f"written to {folder}/: {', '.join(names)} (each .json with its .npz)")
+        say(f"written to {folder}/: {', '.join(names)} (each .json with its .npz)")
         if asked.is_set():
-            screen.print("[yellow]stopped early:[/] the table and files hold what was done until then.")
+            say("the table and files hold what was done until then.", "stopped early:")
             raise typer.Exit(asked.code)
 
 

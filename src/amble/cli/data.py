@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from amble.cli.app import Commands, app, console
+from amble.cli.app import Commands, app, console, say
 
 DATA_HELP = """The data sets known by name, and where each is.
 
@@ -50,9 +50,8 @@ def table(context: typer.Context) -> None:
             f"{size / 1e6:.1f} MB" if size else "",
             where(name, known),
         )
-    screen = console()
-    screen.print(shown)
-    screen.print(f"cache folder: {cache_folder()}", style="dim", soft_wrap=True)
+    console().print(shown)
+    say(f"cache folder: {cache_folder()}")
 
 
 def where(name: str, known: Any) -> str:
@@ -89,10 +88,9 @@ def get(
     for name in names:
         if name not in SETS and name != "all":
             raise unknown("data set", name, (*SETS, "all"))
-    screen = console()
     for name in SETS if "all" in names else dict.fromkeys(names):
         if not SETS[name].parts:
-            screen.print(f"{name} is embedded: it comes with scikit-learn, and there is nothing to download.")
+            say(f"{name} is embedded: it comes with scikit-learn, and there is nothing to download.")
         for path, fetched in cache.get(name):
             said = "was downloaded to" if fetched else "is already here:"
-            screen.print(f"{name} {said} {path}", soft_wrap=True, highlight=False)
+            say(f"{name} {said} {path}")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from amble.cli.app import app, console
+from amble.cli.app import app, say
 
 
 @app.command(short_help="Draw the network and the tokens' time line of a saved run.")
@@ -26,4 +26,4 @@ def draw(
     loaded = load_run(run)
     make_folder(out)
     written = [loaded.plot_network(out / "network.png"), loaded.plot_timeline(out / "timeline.png", hops)]
-    console().print(f"written: {', '.join(map(str, written))}")
+    say(f"written: {', '.join(map(str, written))}")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from amble.cli.app import app, console
+from amble.cli.app import app, console, say
 
 
 @app.command(short_help="Invite an agent into a live run that is under way.")
@@ -36,14 +36,12 @@ def join(
 
     made = joining.invite(bundle.absolute(), Peer(name, host, port), tuple(near), data, days)
     off = [m for m, before in enumerate(made.after) if not before]
-    screen = console()
-    words = f"written to {bundle / name}: {name} at place {made.place}, beside {', '.join(near)}"
-    screen.print(words, highlight=False, soft_wrap=True)
+    say(f"written to {bundle / name}: {name} at place {made.place}, beside {', '.join(near)}")
     if off and (ways := joining.pairs(bundle.absolute(), off[0])):
         note = f"its data are in all the same, but {len(off)} of {len(made.after)} tokens come by less often"
         better = f"beside two that follow each other on their way they would not: {', '.join(ways[:4])}"
-        screen.print(f"[yellow]note:[/] {note}; {better}.", highlight=False, soft_wrap=True)
-    screen.print(f"Copy it to its machine, and there: amble agent {name}", highlight=False, soft_wrap=True)
+        say(f"{note}; {better}.", "note:")
+    say(f"Copy it to its machine, and there: amble agent {name}")
 
 
 @app.command(short_help="Let an agent leave a live run, with all that it gave.")
@@ -53,7 +51,7 @@ def leave(
 ) -> None:
     """Take what an agent gave out of the model, hand its tokens on, and end it; the run goes on without it.
 
-    Tokens that do not pass in time are counted anew without it, as without an agent that died. Exit code 1 then.
+    Tokens that do not pass in time are recounted without it, as without an agent that died. Exit code 1 then.
 
     **Example**
 
@@ -62,9 +60,8 @@ def leave(
     from amble.live.leaving import ask, follow
 
     ask(folder, within_s)
-    screen = console()
-    with screen.status(f"{folder.name} leaves ...") as shown:
-        words, whole = follow(folder, within_s, shown.update)
-    screen.print(words, highlight=False, soft_wrap=True)
+    with console().status(f"{folder.name} leaves ...") as shown:
+        how, whole = follow(folder, within_s, shown.update)
+    say(how)
     if not whole:
         raise typer.Exit(1)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from amble.cli.app import app, console
+from amble.cli.app import app, say
 
 INIT_HELP = """Prepare a live run: certificates and settings, one folder for each agent's machine.
 
@@ -43,15 +43,15 @@ def init(
         return
     if run is None:
         raise AmbleError("no run file was given; write one first: amble init --example > run.toml")
-    config, screen, folder = Config.read(run), console(), out.absolute()
+    config, folder = Config.read(run), out.absolute()
     (bundle.renew if renew else bundle.make)(config, folder, days)
-    for words in config.notes():
-        screen.print(f"[yellow]note:[/] {words}", soft_wrap=True)
+    for note in config.notes():
+        say(note, "note:")
     everybody = [*config.agents, *bundle.guests(folder)]
     names = ", ".join(everybody[:10]) + (", ..." if len(everybody) > 10 else "")
     made = "new certificates and keys were" if renew else "an authority and a folder for each agent were"
-    screen.print(f"{made} written to {out}/: {names}", soft_wrap=True, highlight=False)
-    screen.print(f"Copy each folder to its machine; {out}/authority stays here.", soft_wrap=True, highlight=False)
+    say(f"{made} written to {out}/: {names}")
+    say(f"Copy each folder to its machine; {out}/authority stays here.")
 
 
 @app.command(short_help="Run one agent of a live run, from its folder.")
@@ -99,10 +99,9 @@ def _check(folder: Path, data: Path | None) -> int:
     need("cryptography", "live")
     from amble.live.checking import check
 
-    screen, wrong = console(), 0
+    wrong = 0
     for each in check(folder, data):
         wrong += each.outcome == "wrong"
         style = {"ok": "green", "note": "yellow", "wrong": "red"}[each.outcome]
-        screen.print(f"[{style}]{each.outcome:5}[/]", end=" ")
-        screen.print(f"{each.what}: {each.words}", highlight=False, markup=False, soft_wrap=True)
+        say(f"{each.what}: {each.words}", f"{each.outcome:5}", style)
     return 1 if wrong else 0

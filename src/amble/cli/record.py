@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from amble.cli.app import app, console
+from amble.cli.app import app, say
 
 FOLDERS = typer.Argument(help="Agents' folders, or a folder that holds several.", show_default=False)
 
@@ -38,14 +38,13 @@ def collect(
     others = ", ".join(f"{count} {kind}" for kind, count in sorted(gathered.counts().items()))
     known, active = sum(map(bool, gathered.agents)), sum(map(bool, gathered.visits.values()))
     words = f"{gathered.hops:,} visits by {active} of {known} agents ({others or 'no events'})"
-    screen = console()
-    screen.print(f"written to {out / record.FILE}: {words}", highlight=False, soft_wrap=True)
+    say(f"written to {out / record.FILE}: {words}")
     visit_ms, hop_ms = 1e3 * measured.compute_s(gathered).mean(), 1e3 * measured.hops_of(gathered).mean_s
-    screen.print(f"a visit took {visit_ms:.3g} ms, a hop {hop_ms:.3g} ms", highlight=False, soft_wrap=True)
-    for words in gathered.cuts():
-        screen.print(f"[yellow]note:[/] {words}; amble replay needs them", highlight=False, soft_wrap=True)
+    say(f"a visit took {visit_ms:.3g} ms, a hop {hop_ms:.3g} ms")
+    for cut in gathered.cuts():
+        say(f"{cut}; amble replay needs them", "note:")
     if missing:
-        screen.print(f"[yellow]note:[/] not at hand: {', '.join(missing)}", highlight=False, soft_wrap=True)
+        say(f"not at hand: {', '.join(missing)}", "note:")
 
 
 @app.command(short_help="Make every visit of a live run again, and compare.")
@@ -66,6 +65,6 @@ def replay(folders: Annotated[list[Path], FOLDERS]) -> None:
 
     with interruptible() as asked:
         outcome = up.again(gather.agent_folders(folders), asked.is_set)
-    console().print(str(outcome), highlight=False, soft_wrap=True)
+    say(str(outcome))
     if not outcome.whole:
         raise typer.Exit(asked.code if asked.is_set() else 1)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from amble.cli.app import app, console
+from amble.cli.app import app, console, say
 
 
 @app.command(short_help="The paper's figures 3 to 6 and a verdict on each of its claims, as one page.")
@@ -77,7 +77,7 @@ def reproduce(
     planned = claim_trials.trials(quick, own_seeds) if figure is None else []
     trials = None if made is None else claim_trials.make_trials(planned, out / claim_trials.FOLDER, workers)
     if made is None or trials is None:
-        screen.print(f"[yellow]stopped:[/] what is done is kept in {out}; the same command goes on from there.")
+        say(f"what is done is kept in {out}; the same command goes on from there.", "stopped:")
         raise typer.Exit(130)
     sections = []
     for each in chosen:
@@ -88,4 +88,4 @@ def reproduce(
         screen.print(verdict_table([section for section in sections if section.group == group]))
     if others:
         screen.print(studies_table(others))
-    screen.print(f"written to {out}/: {', '.join(path.name for path in written)}; the runs are in {out}/runs")
+    say(f"written to {out}/: {', '.join(path.name for path in written)}; the runs are in {out}/runs")

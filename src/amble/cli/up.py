@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from amble.cli.app import app, console
+from amble.cli.app import app, console, say
 
 UP_HELP = """Train on this machine with real agents: one process each, their own rows, mTLS between them, no server.
 
-Shows who is up and where the tokens are, and ends when the model stands still (--tolerance), or after --hops or
---seconds. The folder then holds model.npz (see: amble predict), record.npz, and one folder an agent with its settings,
+Shows who is up and where the tokens are, and ends when the model has converged (--tolerance), or after --hops or
+--seconds. The folder then holds model.npz (see: amble predict), record.npz, and one folder per agent with its settings,
 certificate, rows, journal and log. At last every visit is made again from the record and compared, which also gives
 curves for amble report. Ctrl-C, or SIGTERM, stops all and keeps what there is.
 
@@ -24,6 +24,8 @@ curves for amble report. Ctrl-C, or SIGTERM, stops all and keeps what there is.
 
 `amble up --data digits --how dirichlet --alpha 0.1 --seconds 30 --again` - in place of the last run
 """
+
+MORE = "give more --hops or --seconds, or let --tolerance end it"
 
 
 @app.command(help=UP_HELP, short_help="Train on this machine with real agents, live.")
@@ -75,48 +77,47 @@ def up(
     }  # fmt: skip
     settings = Experiment().with_settings({key: value for key, value in given.items() if value is not None})
     stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
-    screen = console()
     with interruptible(patient=True) as asked:
         wanted = {key: value for key, value in stop.items() if value}
         plan = live.prepare(settings, wanted, out.resolve(), again, pause, start)
-        for words in plan.config.notes():
-            screen.print(f"[yellow]note:[/] {words}", soft_wrap=True)
+        for note in plan.config.notes():
+            say(note, "note:")
         if asked.is_set():
-            screen.print("[yellow]stopped[/] before the first agent was started; nothing was written.")
+            say("before the first agent was started; nothing was written.", "stopped")
             raise typer.Exit(asked.code)
         title = f"{data}: {agents} agents, {method}, {network} network; Ctrl-C stops"
         with live.start(plan) as cluster:  # which holds the folder, so that nobody replaces it meanwhile
             lost = live.watch(plan, cluster, title, asked.is_set)
             model = live.finish(plan, cluster)
-            if model is None:
-                words = live.why_none(cluster) or "no agent has one, for no token was passed on"
-                logs = f"the agents' logs are in {out}/."
-                screen.print(f"[yellow]no model was written:[/] {words}; {logs}", highlight=False, soft_wrap=True)
+            if isinstance(model, live.NoModel):
+                say(f"{model.why}; the agents' logs are in {out}/.", "no model was written:")
                 raise typer.Exit(asked.code if asked.is_set() else 1)
-            _tell(plan, cluster, model, lost)
+            unmet = live.unmet(cluster, lost)
+            _tell(plan, cluster, model, {*lost, *unmet})
             checked = not asked.is_set() and _check(plan, asked.is_set)
         curves = "run.json (see: amble report), " if (plan.folder / "run.json").is_file() else ""
-        words = f"written to {out}/: model.npz, record.npz, {curves}a folder an agent"
-        screen.print(words, highlight=False, soft_wrap=True)
-        for name, words in lost.items():
-            screen.print(f"[red]{name} failed:[/] {words}", highlight=False, soft_wrap=True)
+        say(f"written to {out}/: model.npz, record.npz, {curves}one folder per agent")
+        if unmet:
+            say(f"the run ended before a token met {', '.join(unmet)}: the model lacks their data; {MORE}.", "note:")
+        for name, reason in lost.items():
+            say(reason, f"{name} failed:", "red")
         if asked.is_set():
-            screen.print("[yellow]stopped early:[/] what there was by then was kept.", soft_wrap=True)
+            say("what there was by then was kept.", "stopped early:")
             raise typer.Exit(asked.code)
         if lost or not checked:
             raise typer.Exit(1)
 
 
-def _tell(plan: Any, cluster: Any, model: Any, lost: Any) -> None:
-    """Each agent's part, and how good the model is."""
+def _tell(plan: Any, cluster: Any, model: Any, absent: set[str]) -> None:
+    """Each agent's part, and how good the model is; `absent` are agents whose data it may lack."""
     import numpy as np
     from rich.table import Table
 
     from amble.live import up as live
     from amble.live.records import collect
 
-    folders, screen = collect.agent_folders([plan.folder]), console()
-    names, gone = tuple(folders), {*lost, *(name for name in folders if cluster.status(name).state == "left")}
+    folders = collect.agent_folders([plan.folder])
+    names, gone = tuple(folders), {*absent, *(name for name in folders if cluster.status(name).state == "left")}
     joined = live.objectives_of({name: folders[name] for name in names if name not in {*plan.config.agents, *gone}})
     models = {name: w for name in names if name not in gone and (w := cluster.model(name)) is not None}
     table = Table("agent", "visits", "farthest from another's model")
@@ -124,18 +125,16 @@ def _tell(plan: Any, cluster: Any, model: Any, lost: Any) -> None:
         mine = models.get(name, np.full(plan.problem.dimension, np.nan))
         apart = max((live.distance(mine, other) for other in models.values()), default=np.nan)
         table.add_row(name, f"{cluster.status(name).visits:,}", f"{apart:.1e}")
-    screen.print(table)
-    reasons = [said.stopped for name in names if (said := cluster.status(name)).cause]
-    screen.print(f"ended: {reasons[0] if reasons else 'early'}", highlight=False, soft_wrap=True)
+    console().print(table)
+    reasons = [status.stopped for name in names if (status := cluster.status(name)).cause]
+    say(f"ended: {reasons[0] if reasons else 'early'}")
     best = plan.optimum(gone, tuple(joined.values()))
     whose = f" of all rows but those of {', '.join(sorted(gone))}" if gone else ""
     if plan.problem.heldout is not None:
         whole = "" if best is None else f"; of the centralised optimum{whose}: {plan.problem.metric(best):.4f}"
-        words = f"test {live.metric_name(plan.problem)} {plan.problem.metric(model.w):.4f}{whole}"
-        screen.print(words, highlight=False, soft_wrap=True)
+        say(f"test {live.metric_name(plan.problem)} {plan.problem.metric(model.w):.4f}{whole}")
     if best is not None:
-        words = f"distance of the model to the centralised optimum{whose}: {live.distance(model.w, best):.1e}"
-        screen.print(words, highlight=False, soft_wrap=True)
+        say(f"distance of the model to the centralised optimum{whose}: {live.distance(model.w, best):.1e}")
 
 
 def _check(plan: Any, halt: Any) -> bool:
@@ -146,6 +145,5 @@ def _check(plan: Any, halt: Any) -> bool:
     outcome = live.again(collect.agent_folders([plan.folder]), halt, plan)
     cut = not outcome.first and bool(record.load(plan.folder / record.FILE).dropped)
     colour = "green" if outcome.whole else "yellow" if cut else "red"
-    verdict = f"[{colour}]{'replayed' if outcome.whole else 'not replayed in full'}:[/]"
-    console().print(f"{verdict} {outcome}", highlight=False, soft_wrap=True)
+    say(str(outcome), "replayed:" if outcome.whole else "not replayed in full:", colour)
     return outcome.whole or cut

@@ -88,9 +88,9 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
     if model_of(node.core) is None:
         why = "no token has come to it from another agent"
         todo = "take the model of another agent" if end else "start it again, and its neighbours"
-        if end and end.cause == "diverged":
-            why, todo = "the run has diverged", "train again, as that says"
-        log.error("%s has no model, and wrote none, for %s: %s", config.name, why, todo)
+        if node.core.likely_cause:
+            why, todo = "the run has diverged", f"change what caused it, and train again: {node.core.likely_cause}"
+        log.error("%s has no model, and wrote none, because %s; %s", config.name, why, todo)
         return Ended.WITHOUT_A_MODEL
     if node.core.missing:
         log.warning("the model does NOT have the data of %s", ", ".join(node.core.missing))

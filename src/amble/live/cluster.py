@@ -26,6 +26,7 @@ from amble.problem import Problem
 PORTS = range(20_000, 32_000)  # Zenoh wants them below 32768
 GRACE_S = 5.0  # for an agent to end by itself
 DAYS = 365
+ENDED = (0, 3)  # exit codes of an agent that ended with its run: with a model, and without one (agent.Ended)
 
 
 def free_ports(count: int) -> list[int]:
@@ -159,7 +160,7 @@ class Cluster:
         for name, process in self.processes.items():
             code = process.poll()
             said = self.status(name)
-            if code is None or name in self.killed or (code == 0 and (said.cause or said.state == "left")):
+            if code is None or name in self.killed or (code in ENDED and (said.cause or said.state == "left")):
                 continue
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             lines = (self.folder / name / "log.txt").read_text(errors="replace").strip().splitlines()

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 APART = 1e3  # columns whose sizes differ by more than this make steps of any size wrong for some of them
-GROWN = 1e16  # times the loss of a model of zeros: no model that is that much worse is on its way to a minimum
+GROWN = 1e8  # times the loss of a model of zeros: such a model is about 1e4 times too large. An agent sees its own rows
+# only, and a good model may fit these badly, say where all targets here are zero; so the factor is a large one
 
 
 class Bound(NamedTuple):
@@ -21,6 +22,13 @@ class Bound(NamedTuple):
         return self.value > self.limit if self.below else self.value < self.limit
 
 
+class Finding(NamedTuple):
+    """What an agent's rows and the method's settings say about a divergence."""
+
+    is_cause: bool  # False: all is as it should be here
+    sentence: str  # private: it tells of the agent's rows
+
+
 def has_diverged(f: Any, z: Any) -> bool:
     """Whether the loss at this model is far beyond that of no model at all."""
     if not hasattr(f, "value"):
@@ -29,10 +37,10 @@ def has_diverged(f: Any, z: Any) -> bool:
         return not float(f.value(z)) <= GROWN * (float(f.value(0 * z)) + float(f.smoothness))
 
 
-def likely_cause(method: Any, f: Any, columns: int | tuple[str, ...], whose: str) -> str:
+def likely_cause(method: Any, f: Any, columns: int | tuple[str, ...], whose: str) -> Finding:
     """What is wrong and what to do, from facts; where the facts are as they should be, that they are."""
     if not hasattr(f, "smoothness"):
-        return f"nothing is known of the loss of {whose}"
+        return Finding(False, f"nothing is known of the loss of {whose}")
     bound, sizes = bound_of(method, float(f.smoothness)), column_sizes(f)
     small, large = _ends(sizes)
     ratio = sizes[large] / sizes[small] if sizes[small] else 1.0
@@ -52,11 +60,12 @@ def likely_cause(method: Any, f: Any, columns: int | tuple[str, ...], whose: str
         facts.append(f'PW-ADMM with form = "own" and {method.tokens} tokens diverges in many settings')
         advice.append('give form = "copies"')
     if facts:
-        return f"{', and '.join(facts)}; {', or '.join(advice)}"
+        return Finding(True, f"{', and '.join(facts)}; {', or '.join(advice)}")
     step = "" if bound is None else f", {bound.setting} = {bound.value:g} is within its bound {bound.limit:.3g}"
-    return (
+    return Finding(
+        False,
         f"the rows of {whose} show no cause (its columns are within a factor of {ratio:.2g}{step}); see whether "
-        "those of another agent do, or give another setting of the method"
+        "those of another agent do, or give another setting of the method",
     )
 
 

@@ -51,6 +51,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     doubts: dict[str, str] = {}
     doubled: dict[str, str] = {}
     missing: tuple[str, ...] = ()
+    likely_cause: str = ""  # of a divergence, as far as its rows show it
 
     @property
     def runs(self) -> bool:
@@ -163,7 +164,7 @@ def of_agent(status: Status, folder: Path, now_s: float | None = None, linked: b
         hops_per_s=status.hops_per_s if state in RUNNING else 0.0, bytes=status.bytes,
         up=status.up if state in RUNNING else (), down=status.down if state in RUNNING else (),
         doubts=status.doubts if state in RUNNING else {}, doubled=status.doubled if state in RUNNING else {},
-        missing=status.missing if status.visits else (),
+        missing=status.missing if status.visits else (), likely_cause=status.likely_cause,
     )  # fmt: skip
 
 

@@ -349,6 +349,8 @@ class Node:
             model = self.folder / "model.npy"
             if w is None:
                 model.unlink(missing_ok=True)  # of an earlier journal
+                if said.cause == "diverged":
+                    (self.folder / trained.FILE).unlink(missing_ok=True)  # of this run, before it was started again
                 return
             with model.with_suffix(".part").open("wb") as held:
                 np.save(held, w, allow_pickle=False)

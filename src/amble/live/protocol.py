@@ -195,6 +195,13 @@ class Core(Standpoint):
         return self.ending.words if self.ending else ""
 
     @property
+    def likely_cause(self) -> str:
+        """Of a divergence, as far as this agent's rows show it: never sent to anybody, as the rows are private."""
+        if self.ending is None or self.ending.cause != "diverged":
+            return ""
+        return divergence.likely_cause(self.visits.method, self.objective, self.settings.columns, self.me).sentence
+
+    @property
     def leaving(self) -> bool:
         return "leaving" in self.rows
 
@@ -247,7 +254,7 @@ class Core(Standpoint):
         if (made := self._made(known)) is None:
             if question_number is not None:
                 self.saying.append(Reply(question_number, Refused("a visit of it gives numbers that are not finite")))
-            self._stop("diverged", f"token {m} has diverged at hop {message.hop + 1}: {self._likely_cause()}")
+            self._stop("diverged", f"token {m} has diverged at hop {message.hop + 1} (noticed by {self.me})")
             return
         holder, given, parcel = made
         outgoing = Token(m, epoch, message.hop + 1, self.me, parcel)
@@ -451,12 +458,11 @@ class Core(Standpoint):
 
     def _end(self, cause: Cause, words: str) -> None:
         """By a limit: a run that has not converged by then may be on its way beyond all bounds."""
+        if self.ending is not None:  # asked at every turn from then on, and a loss takes long to compute
+            return
         if "holder" in self.rows and divergence.has_diverged(self.objective, self.rows["holder"].z):
-            cause, words = "diverged", f"{words}, and the model has diverged by then: {self._likely_cause()}"
+            cause, words = "diverged", f"{words}, and the model has diverged by then (noticed by {self.me})"
         self._stop(cause, words)
-
-    def _likely_cause(self) -> str:
-        return divergence.likely_cause(self.visits.method, self.objective, self.settings.columns, self.me)
 
     def _stop(self, cause: Cause, words: str) -> None:
         if self.ending is None:

@@ -59,6 +59,7 @@ def make(
         waits=() if ended else waits(core, now_s, time.time()),
         stopped=core.stopped,
         cause=core.ending.cause if core.ending else "",
+        likely_cause=core.likely_cause,
         left=core.left.words if core.left else "",
         all_out=bool(core.left and core.left.all_out),
         missing=core.missing,

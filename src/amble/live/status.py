@@ -1,6 +1,7 @@
 """What an agent says of itself: status.json in its folder, written twice a second. One type, one writer, one reader.
 
-Nothing of the agent's data, gradient or model is in it: counts, names, times, and how far the model moves.
+Nothing of the agent's gradient or model is in it: counts, names, times, and how far the model moves. A sentence on what
+is wrong may quote the agent's data; it stays in this file.
 """
 
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec  # noqa: E402 - so that one who lacks it is told what to install
 
 FILE, FORMAT = "status.json", 2
 BYTES_MAX = 1_000_000  # some hundred neighbours and tokens take far less
+PRIVATE = ("reason", "likely_cause", "process")  # these quote the agent's rows, or describe its machine
 
 # unstarted: there is no status yet. joining: no token of another agent has come yet. ending: the run has ended, and the
 # agent tells its neighbours. ended: the agent has, with the run. stopped: it ended early. refused: it did not start.
@@ -67,6 +69,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     waits: tuple[Wait, ...] = ()
     stopped: str = ""  # why the run has ended, in words
     cause: Cause | Literal[""] = ""
+    likely_cause: str = ""  # of a divergence, from the agent's own rows
     left: str = ""  # how the agent has left
     all_out: bool = False  # whether all that it gave was out of the model by then
     missing: tuple[str, ...] = ()  # whose data the model does not have
@@ -98,8 +101,9 @@ def changed(status: Status, **fields: Any) -> Status:
 
 
 def as_record(status: Status) -> dict[str, Any]:
-    """For a run's record, which holds plain JSON."""
-    return dict(msgspec.json.decode(msgspec.json.encode(status), type=dict[str, Any]))
+    """For a run's record, which holds plain JSON and leaves the agent's machine."""
+    fields = msgspec.json.decode(msgspec.json.encode(status), type=dict[str, Any])
+    return {key: value for key, value in fields.items() if key not in PRIVATE}
 
 
 def _first(content: dict[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 import json
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from amble import network as networks
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, unknown
 from amble.experiment import Experiment
-from amble.live import cluster, glance, visits
+from amble.live import cluster, divergence, glance, visits
 from amble.live.cluster import Cluster
 from amble.live.records import collect, export, record, replay, trained
 from amble.live.settings.agent_config import AgentConfig
@@ -28,6 +28,7 @@ from amble.run import write_whole
 
 LOOK_S = 0.25
 PATIENCE_S, START_S = 4.0, 0.25  # all agents start at once: the more there are, the later is the last
+WORSE = 10.0  # times the loss that the run began with; see has_diverged
 OPTIMUM_MAX = 2000  # unknowns, beyond which finding the optimum may take longer than the run
 
 
@@ -133,24 +134,64 @@ def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> 
     return lost
 
 
-def finish(plan: Plan, agents: Cluster) -> trained.Trained | None:
-    """The newest model and the record are kept; None where no agent has got so far."""
+class NoModel(NamedTuple):
+    """A run that has none, and why."""
+
+    why: str
+
+
+def finish(plan: Plan, agents: Cluster) -> trained.Trained | NoModel:
+    """The record and the newest model are kept, if there is one and the run has not diverged."""
     folders = collect.agent_folders([plan.folder])  # with those that joined
-    names = [name for name in folders if agents.status(name).state != "left"]
     record.save(collect.collect(folders), plan.folder / record.FILE)
-    best = glance.newest({name: agents.status(name) for name in names})  # of those that have one
+    statuses = {name: status for name in folders if (status := agents.status(name)).state != "left"}
+    objectives = objectives_of(folders)
+    for status in statuses.values():
+        if status.cause == "diverged":
+            return NoModel(f"{status.stopped}: {likely_cause(plan, objectives)}")
+    best = glance.newest(statuses)  # of those that have one
     w = None if best is None else agents.model(best)
-    if w is None:
-        return None
+    if best is None or w is None:
+        return NoModel("no agent has one, for no token was passed on")
+    counted = [name for name in statuses if statuses[name].visits and name not in statuses[best].missing]
+    laps = min((statuses[name].visits for name in counted), default=0)
+    start = plan.config.agent(plan.config.agents[0]).visits().initial
+    if has_diverged([objectives[name] for name in counted if name in objectives], w, start, laps):
+        for file in [file for folder in folders.values() for file in folder.glob("model.np[yz]")]:
+            file.unlink()
+        return NoModel(
+            f"the run has diverged, as the loss of its model is more than {WORSE:g} times that of the initial one: "
+            f"{likely_cause(plan, objectives)}"
+        )
     model = trained.Trained(replace(plan.config.model, target=plan.target), w)
     model.save(plan.folder / trained.FILE)
     return model
 
 
-def why_none(agents: Cluster) -> str:
-    """In words, where the run has ended so that no model is right."""
-    statuses = [agents.status(name) for name in agents.config.agents]
-    return next((status.stopped for status in statuses if status.cause == "diverged"), "")
+def has_diverged(objectives: Sequence[Any], w: Any, start: Any, laps: int) -> bool:
+    """Whether the sum of these losses is far above what it was at the initial model, or at a model of zeros.
+
+    A run that ends early may have a model of one agent's rows only, which can be bad for the others' without any
+    divergence. So a run is judged after two visits of each agent: the model is one of all rows then, and a method on
+    its way to a minimum, or to an answer near it, is below the loss that it began with.
+    """
+    if laps < 2:
+        return False
+    with np.errstate(all="ignore"):
+        now, zero, first = (sum(float(f.value(model)) for f in objectives) for model in (w, 0 * w, start))
+    return not now <= WORSE * max(zero, first)
+
+
+def likely_cause(plan: Plan, objectives: Mapping[str, Any]) -> str:
+    """As the first agent whose rows show one has it."""
+    method, columns = plan.config.method, plan.config.model.columns
+    findings = [divergence.likely_cause(method, f, columns, name) for name, f in objectives.items()]
+    return next((finding for finding in findings if finding.is_cause), findings[0]).sentence
+
+
+def unmet(agents: Cluster, lost: Collection[str]) -> list[str]:
+    """Agents that run well, and that no token met before the run ended."""
+    return [name for name in agents.config.agents if name not in lost and not agents.status(name).visits]
 
 
 def again(

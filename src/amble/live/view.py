@@ -76,7 +76,7 @@ def _notes(agent: Agent) -> list[str]:
     said += [f"{name} {why}; tokens go round it" for name, why in agent.doubts.items()]
     if agent.down and not agent.up:
         said.append("has no link to anybody; if all others have ended, start one of them again: it says so to this one")
-    return [sentence for sentence in (*said, *agent.doubled.values()) if sentence]
+    return [sentence for sentence in (*said, agent.likely_cause, *agent.doubled.values()) if sentence]
 
 
 def waiting(wait: Waiting, now_s: float) -> str:
@@ -174,8 +174,10 @@ class View:
         figures = {} if model is None else self.measure(model)
         if self.live is not None:
             from rich.console import Group
+            from rich.text import Text
 
-            self.live.update(Group(self.title, tables(overview), "", self._figures(figures)), refresh=True)
+            parts = Text(self.title), tables(overview), "", Text(self._figures(figures))
+            self.live.update(Group(*parts), refresh=True)
         elif time.monotonic() - self.said_s >= LINE_S:
             self.said_s = time.monotonic()
             sys.stderr.write(f"{headline(overview)}; {self._figures(figures)}\n")
