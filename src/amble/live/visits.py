@@ -266,10 +266,11 @@ class GiftVisits(Visits):
         """Whether this can be a sum of gifts: a weight that is positive, and a model."""
         if not np.isfinite(z).all():
             return False
-        weight = account.board.weight.sum(axis=0)
-        if self.method.weigh != "full":
-            return bool(weight >= 0)
-        scale = np.trace(weight) / self.dimension
+        with np.errstate(over="ignore"):  # of what a neighbour may send, finite as each number is
+            weight = account.board.weight.sum(axis=0)
+            scale = np.trace(weight) / self.dimension if self.method.weigh == "full" else weight
+        if self.method.weigh != "full" or not np.isfinite(scale):
+            return bool(0 <= scale < np.inf)
         try:
             np.linalg.cholesky(weight + (DEFINITE * scale if scale > 0 else 1.0) * np.eye(self.dimension))
         except np.linalg.LinAlgError:
