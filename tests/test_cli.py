@@ -9,6 +9,7 @@ import tomllib
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -184,13 +185,11 @@ def test_compare_has_an_option_for_every_setting_of_a_file_with_its_default():
     ((_, command),) = [each for each in every_command() if each[0] == ["compare"]]
     helps = {name.lstrip("-").replace("-", "_"): param.help for param in command.params for name in param.opts}
     elsewhere = {"methods": "method", "scale": "no_scale", "intercept": "no_intercept"}
-    names = [field.name for field in fields(Experiment)]
-    assert [name for name in names if elsewhere.get(name, name) not in helps] == ["start"]  # a long list: for files
-    for field in fields(Experiment):
-        default = getattr(Experiment(), field.name)
-        shown = re.search(r"\[default: (.*)\]", helps.get(field.name) or "")
-        if isinstance(default, str | int | float) and not isinstance(default, bool):
-            assert shown[1] == str(default), field.name
+    defaults = {field.name: getattr(Experiment(), field.name) for field in fields(Experiment)}
+    assert [name for name in defaults if elsewhere.get(name, name) not in helps] == []
+    plain = {name: str(each) for name, each in defaults.items() if type(each) in (str, int, float)}
+    assert {"data", "agents", "ridge"} <= set(plain)
+    assert {name: re.search(r"\[default: (.*)\]", helps[name])[1] for name in plain} == plain
     listed = {
         "how": PARTITIONS,
         "network": NETWORKS,
@@ -223,6 +222,35 @@ def test_a_run_is_told_by_options_what_a_file_would_tell_it(tmp_path, monkeypatc
     assert one.problem["settings"]["loss"] == "softmax"
     assert one.model.shape == (2 * 30,)
     assert one.model.tobytes() == other.model.tobytes()
+
+
+def test_runs_start_at_the_model_of_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = np.linspace(-1, 1, 11)
+    np.save("first.npy", first)
+    words = ["compare", "-n", "4", "--hops", "8", "-m", "I-BCD", "-o", "x", "--start"]
+    assert CliRunner().invoke(app, [*words, "first.npy"]).exit_code == 0
+    assert np.array_equal(amble.load_run("x/1-i-bcd").consensus[0], first)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "there is no file first.npy; give the path of one"),
+        (b"no numbers", "first.npy is not a .npy file of numbers; write it with numpy.save"),
+        (np.zeros(3), r"start has shape \(3,\); .* needs \(11,\)"),
+    ],
+)
+def test_a_file_that_holds_no_initial_model_is_refused(tmp_path, content, sentence):
+    file = tmp_path / "first.npy"
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    elif content is not None:
+        np.save(file, content)
+    done = run_amble("compare", "--start", "first.npy", cwd=tmp_path)
+    assert done.returncode == 2
+    assert re.search(sentence, " ".join(done.stderr.split()))
+    assert not (tmp_path / "amble-out").exists()
 
 
 def test_slow_agents_replace_those_of_a_file_and_leave_the_rest_of_its_timing(tmp_path, monkeypatch):

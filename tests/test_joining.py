@@ -157,12 +157,12 @@ def test_the_newcomer_comes_between_two_that_follow_each_other(held):
     joining.admit(AgentConfig.read(held / "a"), held / "a", shown(held))
     joining.admit(AgentConfig.read(held / "b"), held / "b", shown(held))
     configs = {name: AgentConfig.read(held / name) for name in ("a", "b", "east")}
-    for m, before in enumerate(guest.after):
-        if before:
-            following = AgentConfig.read(held / before, guests=False).next[m][before]
-            assert configs[before].next[m] == {before: "east"}
-            assert configs["east"].next[m] == {"east": following}
-    assert any(guest.after)
+    placed = [(m, before) for m, before in enumerate(guest.after) if before]
+    assert placed
+    for m, before in placed:
+        following = AgentConfig.read(held / before, guests=False).next[m][before]
+        assert configs[before].next[m] == {before: "east"}
+        assert configs["east"].next[m] == {"east": following}
     assert configs["a"].protocol_settings().places["east"] == 4
 
 

@@ -1,4 +1,4 @@
-"""What Relay shows on real data: cpusmall, cadata and ijcnn1, where their files are (AMBLE_DATA, or ../shared/data)."""
+"""What Relay shows on real data: cpusmall, cadata and ijcnn1, where their files are (AMBLE_DATA)."""
 
 import os
 from pathlib import Path

@@ -155,7 +155,7 @@ def test_ledgers_sum_to_gifts_and_versions_count_visits(name, walk):
     """The sum of all ledgers is the sum of all gifts; a ledger's version counts its token's visits; what a board holds
     of another token is what that token's ledger was at that version: old perhaps, never wrong."""
     method, M = BOARDED[name], 3
-    visits, ledgers = np.zeros(M), {}
+    visits, ledgers, met = np.zeros(M), {}, set()
     for i, m, state in hop_by_hop(method, 90, walk=walk):
         visits[m] += 1
         board, own = state.tokens.board, np.arange(M)
@@ -168,10 +168,12 @@ def test_ledgers_sum_to_gifts_and_versions_count_visits(name, walk):
         ledgers[m, visits[m]] = board.total[m, m].copy()
         assert np.array_equal(state.agents.board.version[i], board.version[m])  # both leave with the same board
         for other in range(M):
-            version = board.version[m, other]
-            assert version <= visits[other]
-            if version > 0:
-                assert np.array_equal(board.total[m, other], ledgers[other, version])
+            assert board.version[m, other] <= visits[other]
+        known = [other for other in range(M) if board.version[m, other] > 0]
+        met |= {(m, other) for other in known}
+        for other in known:
+            assert np.array_equal(board.total[m, other], ledgers[other, board.version[m, other]])
+    assert len(met) == M * M
 
 
 @pytest.mark.parametrize("form", ["full", "scalar", "gradient"])

@@ -139,6 +139,9 @@ def compare(
         list[str] | None,
         of(RUN, "--method", "-m", metavar="<method>", help="NAME:key=value,...; repeat it.  [default: the paper's]"),
     ] = None,
+    start: Annotated[
+        Path | None, of(RUN, help="The initial model: a .npy file, as numpy.save(path, run.model) writes it.")
+    ] = None,
     tune: Annotated[bool, of(RUN, "--tune", help="Choose each method's step or penalty by pilot runs first.")] = False,
     penalised: Annotated[
         bool, of(RUN, "--penalised", help="Record the paper's F (eq. 3, 10) of methods that minimise it.")
@@ -157,6 +160,7 @@ def compare(
     tolerance: Annotated[float | None, of(STOP, help="When the model moves less than this over a lap.")] = None,
 ) -> None:
     from amble.comparison import file_name
+    from amble.data.packed import read_npy
     from amble.experiment import Experiment, parse, parse_sizes, parse_slow, read
     from amble.progress import interruptible
 
@@ -186,6 +190,7 @@ def compare(
         "tolerance": tolerance,
         "every": every,
         "seed": seed,
+        "start": None if start is None else read_npy(start).tolist(),
         "tune": tune or None,
         "penalised": penalised or None,
         "out": None if out is None else str(out),

@@ -8,6 +8,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from amble.errors import AmbleError, unusable
 
 OPENERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open, ".gz": gzip.open}
@@ -27,6 +29,15 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise unusable(f"{path} cannot be read ({error.strerror})", "give one that you may read") from error
+
+
+def read_npy(path: Path) -> Any:
+    """The array of a .npy file."""
+    content = io.BytesIO(read_bytes(path))
+    try:
+        return np.lib.format.read_array(content, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise AmbleError(f"{path} is not a .npy file of numbers; write it with numpy.save(path, numbers).") from error
 
 
 def unpacked(content: bytes, where: str, limit: int | None = None) -> bytes:

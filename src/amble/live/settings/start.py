@@ -4,7 +4,6 @@ Its digest is part of the run's, so that all agents begin alike or not at all.
 """
 
 import hashlib
-import io
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from amble.arrays import BEYOND
+from amble.data.packed import read_npy
 from amble.errors import AmbleError
 from amble.live.settings import toml
 from amble.live.settings.model import Model
@@ -59,7 +59,7 @@ def make(given: Any, model: Model, beside: Path) -> Start:
         return of(_trained(path, model), model, str(path))
     if not path.is_file():
         raise AmbleError(f"there is no file {path}, which [model] start names; give the path of one.")
-    return of(_array(path), model, str(path))
+    return of(read_npy(path), model, str(path))
 
 
 def _trained(path: Path, model: Model) -> Any:
@@ -76,13 +76,6 @@ def _trained(path: Path, model: Model) -> Any:
     return found.w
 
 
-def _array(path: Path) -> Any:
-    try:
-        return np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise AmbleError(f"{path} is not a .npy file of numbers; write it with numpy.save(path, numbers).") from error
-
-
 def write(start: Start, folder: Path) -> None:
     content = io.BytesIO()
     np.save(content, start.numbers, allow_pickle=False)
@@ -93,7 +86,7 @@ def read(digest: str, model: Model, folder: Path) -> Start:
     """As it is in an agent's folder; without its numbers where the file was not brought along."""
     if not (folder / FILE).is_file():
         return Start(digest)
-    start = of(_array(folder / FILE), model, str(folder / FILE))
+    start = of(read_npy(folder / FILE), model, str(folder / FILE))
     if start.digest != digest:
         raise AmbleError(f"{folder / FILE} is not the initial model that the run began with; copy it again.")
     return start
