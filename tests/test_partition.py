@@ -90,7 +90,7 @@ def test_alpha_says_how_unlike_agents_are():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"sizes": [30, 30]}, "2 sizes were given for 4 agents; give one an agent"),
+        ({"sizes": [30, 30]}, "2 sizes were given for 4 agents; give one per agent"),
         ({"sizes": [30, 30, 0, 0]}, "sizes=.* was given; give a list of numbers above zero"),
         ({"sizes": [0.5, -0.1, 0.3, 0.3]}, "give a list of numbers above zero"),
         ({"sizes": [0.5, np.nan, 0.3, 0.3]}, "give a list of numbers above zero"),

@@ -38,7 +38,7 @@ OPTIONAL = {
 
 
 def paper_methods() -> list[dict[str, Any]]:
-    """The paper's four, at the settings of its first figure (it gives gAPI-BCD none), and the token rule that mends."""
+    """The paper's four, at the settings of its first figure (it gives gAPI-BCD none), and the tracked token rule."""
     return [
         {"name": "I-BCD", "tau": 1.0},
         {"name": "API-BCD", "tau": 0.1, "tokens": 5},

@@ -235,5 +235,5 @@ def _read(job: Job, seed: int, visit_s: float, folder: Path) -> Run:
         return load_run(path)
     except AmbleError as error:
         raise AmbleError(
-            f"the kept run {path}.npz is damaged; delete it, and run the same command again to make it anew."
+            f"the kept run {path}.npz is damaged; delete it, and run the same command again to regenerate it."
         ) from error

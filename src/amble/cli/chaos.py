@@ -32,7 +32,7 @@ def chaos(
     seed: Annotated[int | None, typer.Option(help="Run this one seed only, and keep nothing.", min=0)] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Print the story of --seed.")] = False,
     workers: Annotated[
-        int | None, typer.Option(help="How many processes work at once.  [default: one a core]", min=1)
+        int | None, typer.Option(help="How many processes work at once.  [default: one per core]", min=1)
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Where seeds that are done are kept.")] = Path("chaos.json"),
 ) -> None:

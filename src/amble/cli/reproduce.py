@@ -24,7 +24,7 @@ def reproduce(
         str, typer.Option(help="Seconds of a visit: measured on this machine once, or the fixed cost model.")
     ] = "measured",
     workers: Annotated[
-        int | None, typer.Option(help="How many processes work at once.  [default: one a core]", min=1)
+        int | None, typer.Option(help="How many processes work at once.  [default: one per core]", min=1)
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the page, the figures and the runs.")] = Path(
         "amble-paper"

@@ -86,5 +86,5 @@ def refuse_strange(table: Table, column: Column, known: set[str | None]) -> None
     if strange is not None:
         raise AmbleError(
             f"{table.place(strange, column)} holds {column.texts[strange][:40]!r}, a category that the columns given "
-            "have not; drop such rows, or make the columns anew with them."
+            "have not; drop such rows, or make the columns again with them."
         )

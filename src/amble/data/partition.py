@@ -95,7 +95,7 @@ PARTITIONS: dict[str, Callable[..., Parts]] = {
 def check_sizes(sizes: list[Any], agents: int, rows: int) -> None:
     """One an agent; whole numbers are rows, and there must be as many."""
     if len(sizes) != agents:
-        raise AmbleError(f"{len(sizes)} sizes were given for {agents} agents; give one an agent.")
+        raise AmbleError(f"{len(sizes)} sizes were given for {agents} agents; give one per agent.")
     if np.asarray(sizes).dtype.kind in "iu" and sum(sizes) > rows:
         raise AmbleError(
             f"the sizes sum to {sum(sizes):,}, and there are {rows:,} training rows; give fewer, or proportions "

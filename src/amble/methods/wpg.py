@@ -1,4 +1,4 @@
-"""WPG: walk proximal gradient, the rival of the paper's section V (eq. 19)."""
+"""WPG: walk proximal gradient, the baseline of the paper's section V (eq. 19)."""
 
 from typing import Any, ClassVar, NamedTuple
 

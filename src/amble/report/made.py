@@ -27,7 +27,7 @@ def made(section: Section) -> Markup:
         "agents": str(first.network.agents),
         "split": _words({key: value for key, value in first.problem["settings"].items() if key != "seed"}),
         "network": f"{first.network.name}, {_each(len(run.network.edges) for run in runs)} links, "
-        f"{min(degrees)} to {max(degrees)} neighbours an agent",
+        f"{min(degrees)} to {max(degrees)} neighbours per agent",
         "timing": "; ".join(dict.fromkeys(_timing(run) for run in runs)),
         "seeds": _each(run.seed for run in runs),
     }

@@ -4,6 +4,7 @@ Its digest is part of the run's, so that all agents begin alike or not at all.
 """
 
 import hashlib
+import io
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
