@@ -199,7 +199,7 @@ def test_a_model_for_other_columns_or_damaged_is_refused(done, tmp_path):
         np.savez(tmp_path / "model.npz", about=held["about"], w=held["w"] + 1)
     with pytest.raises(AmbleError, match="damaged or cut short"):
         trained.load(tmp_path / "model.npz")
-    with pytest.raises(AmbleError, match="is no model of amble's"):
+    with pytest.raises(AmbleError, match="is not a model file"):
         trained.load(folder / "record.npz")
 
 
