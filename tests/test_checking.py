@@ -25,6 +25,8 @@ from amble.live.trust import identity
 from live_delay import Delay
 from live_samples import HOST, free_port
 
+pytestmark = pytest.mark.long
+
 
 def run(*words):
     command = [sys.executable, "-m", "amble", *map(str, words)]

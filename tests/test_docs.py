@@ -21,6 +21,8 @@ from doc_blocks import (
     run_page,
 )
 
+pytestmark = pytest.mark.long
+
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",

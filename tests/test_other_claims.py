@@ -22,6 +22,8 @@ from amble.report.verdicts import Side
 from amble.reproduction import LOCAL
 from amble.worked_example import UPDATES, copies_changed, problem, visits_of, worked_example
 
+pytestmark = pytest.mark.long
+
 FOLDER = Path(os.environ.get("AMBLE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(700, 4))

@@ -8,6 +8,8 @@ import pytest
 
 import amble
 
+pytestmark = pytest.mark.long
+
 FOLDER = Path(os.environ.get("AMBLE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 

@@ -20,6 +20,8 @@ from amble.report.claims import Verdict
 from amble.report.results import cell_text
 from amble.report.verdicts import Side, cost_to_close, horizon, judge, paper_claims
 
+pytestmark = pytest.mark.long
+
 FOLDER = Path(os.environ.get("AMBLE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 needs_cpusmall = pytest.mark.skipif(not (FOLDER / "cpusmall.bz2").is_file(), reason=f"no cpusmall.bz2 in {FOLDER}")
 

@@ -9,6 +9,8 @@ from amble.experiment import Experiment, read
 from amble.testing.methods import leaves_of
 from test_methods import ENGINES, EXACT, FORMS, NETWORK, PROBLEM, N, P, go, limits, relative
 
+pytestmark = pytest.mark.long
+
 START = np.array([3.0, -2.0, 0.5, 40.0])
 all_forms = pytest.mark.parametrize("name", FORMS)
 PUBLISHED = [name for name in FORMS if name.endswith("published")]

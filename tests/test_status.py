@@ -21,6 +21,8 @@ from amble.live.records import trained
 from amble.live.settings.agent_config import FILE
 from amble.live.status import Sight, Status, Wait
 
+pytestmark = pytest.mark.long
+
 ENDLESS = {"hops": 10**9}
 NOW_S = 1000.0
 FOREIGN = process.Process(1, "", "another machine")

@@ -10,6 +10,8 @@ import amble
 from amble import networks, tuning
 from amble.objectives import LeastSquares
 
+pytestmark = pytest.mark.long
+
 FOLDER = Path(os.environ.get("AMBLE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 LONG_ROUNDS = 4000
 

@@ -7,6 +7,8 @@ import amble
 from amble import networks
 from amble.methods.gifts import estimate
 
+pytestmark = pytest.mark.long
+
 N, P = 10, 6
 UNITS = np.geomspace(1, 1e6, P)
 KINDS = ("least squares", "logistic", "softmax")

@@ -26,6 +26,8 @@ from amble.live.records import collect, record, replay, trained
 from amble.live.settings.agent_config import AgentConfig
 from amble.replay import make
 
+pytestmark = pytest.mark.long
+
 ENDLESS = ["--tolerance", "0", "--hops", "100000000"]
 
 
