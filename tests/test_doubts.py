@@ -53,7 +53,7 @@ def _fits(world):
 @pytest.mark.parametrize("trained", ["gifts", "tracked", "full"])
 @pytest.mark.parametrize("grey", ["hangs", "keeps", "refuses"])
 def test_one_grey_agent_does_not_stop_everybody(grey, trained):
-    """protocol.py: "A token that it does not answer for within `stall_s` ... counts as lost: it is issued again round
+    """protocol.py: "A token that it does not answer for within `stall_s` ... counts as lost: it is reissued round
     that neighbour"."""
     scene = Scene(trained)
     well = scene.visits(10.0) / 10

@@ -161,7 +161,7 @@ def test_a_giver_that_has_not_is_told_when_the_token_is_back_from_another():
 
 def test_only_the_sender_issues_again_and_only_after_its_patience():
     """ "If the agent that a token was handed to is down for `patience_s` and has not handed it on, the one that sent
-    it, and it alone, issues its copy again in the next epoch." """
+    it, and it alone, reissues its copy in the next epoch." """
     link = Link()
     link.deliver(Token)  # b has it
     link.asks.clear()
@@ -179,7 +179,7 @@ def test_only_the_sender_issues_again_and_only_after_its_patience():
 
 
 def test_what_cannot_be_counted_anew_waits_for_the_dead():
-    """ "Methods that cannot be counted anew wait for the dead instead" """
+    """ "Methods that cannot recount wait for the dead instead" """
     import amble
 
     link = Link(exact=True)
@@ -217,7 +217,7 @@ def test_of_two_issues_with_one_number_the_author_decides():
 
 
 def test_a_token_unseen_for_long_is_sought_and_then_issued_again():
-    """ "an agent asks its neighbours and, if none knows better, issues its last copy again" """
+    """ "an agent asks its neighbours and, if none knows better, reissues its last copy" """
     link = Link(stall_s=1e6)
     link.walk(4)
     link.asks.clear()
@@ -239,7 +239,7 @@ def test_a_token_unseen_for_long_is_sought_and_then_issued_again():
 
 
 def test_news_of_a_token_keeps_the_back_stop_back():
-    """ "... asks its neighbours and, if none knows better, issues its last copy again." """
+    """ "... asks its neighbours and, if none knows better, reissues its last copy." """
     for newest, again in ((Found(0, Epoch(0, 0), 99), 0), (Refused("not seen"), 1)):
         link = Link(stall_s=1e6)
         link.walk(4)

@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from amble import load, load_run, resume, split
+from amble import WPG, Relay, load, load_run, resume, split
 from amble.errors import AmbleError
 from amble.live import status, up
+from amble.live.formats import journal_file
 from amble.live.formats.rows import Rows
 from amble.live.formats.shape import Shape
 from amble.live.records import collect, record, replay, trained
@@ -120,6 +121,27 @@ def test_a_record_tells_nothing_of_an_agents_rows_or_machine(done, tmp_path):
     for said in record.load(tmp_path / "out" / record.FILE).status.values():
         assert said["visits"] > 0
         assert not {"reason", "likely_cause", "process"} & said.keys()
+
+
+def test_a_run_of_an_earlier_arithmetic_is_not_called_damaged(done, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(done[0], folder)
+    assert record.load(folder / record.FILE).arithmetic == journal_file.ARITHMETIC
+    for path in folder.glob("*/journal.db"):
+        with contextlib.closing(sqlite3.connect(path)) as journal, journal:
+            journal.execute("DELETE FROM about WHERE key = 'arithmetic'")  # as 0.1 wrote it
+    told = amble("replay", folder)
+    assert told.returncode == 2
+    assert told.stderr.startswith("amble: this run was computed by arithmetic 1 of another amble, and this one has ")
+    assert "digests are equal" not in told.stdout
+
+
+@pytest.mark.parametrize("method", [WPG(), Relay(form="scalar")], ids=repr)
+def test_the_first_arithmetic_is_that_of_all_but_the_full_form(done, method):
+    kept = collect.collect(collect.agent_folders([done[0]]))
+    replay.check_arithmetic(kept._replace(arithmetic=1), method)
+    with pytest.raises(AmbleError, match="computed by arithmetic 3 of another amble"):
+        replay.check_arithmetic(kept._replace(arithmetic=3), method)
 
 
 def test_a_visit_that_was_not_made_so_is_found(done):

@@ -19,7 +19,7 @@ Seeds that are done are kept, and the same command goes on from there.
 
 `amble chaos --seeds 10000 --minutes 10`
 
-`amble chaos --seed 17 --trace` - the story of one seed: who sent what to whom, who crashed, what was issued again
+`amble chaos --seed 17 --trace` - the story of one seed: who sent what to whom, who crashed, what was reissued
 """
 
 

@@ -40,7 +40,7 @@ def read(text: str, where: str, delimiter: str, header: bool | None, as_cells: b
             rows.append([cell.strip() for cell in row])
             lines.append(reader.line_num)
     except csv.Error as error:
-        raise AmbleError(f"{where}, line {reader.line_num} is not a row of cells ({error}); mend it.") from error
+        raise AmbleError(f"{where}, line {reader.line_num} is not a row of cells ({error}); fix it.") from error
     if not rows:
         raise AmbleError(f"{where} has a row of names and no rows below it; give a file with rows.")
     cells = (list(column) for column in zip(*rows, strict=True))

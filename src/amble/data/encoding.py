@@ -37,12 +37,12 @@ def make_plan(table: Table, features: list[Column], one_hot: bool) -> Plan:
             continue
         values = sorted(set(column.texts or ()))
         if not one_hot:
-            table.refuse_text(column, "mend it, or give categorical='one-hot' (--one-hot) if it is a category")
+            table.refuse_text(column, "fix it, or give categorical='one-hot' (--one-hot) if it is a category")
         if is_amounts(column):
-            table.refuse_text(column, "most of the column is numbers, so it is no category: mend it, or drop such rows")
+            table.refuse_text(column, "most of the column is numbers, so it is no category: fix it, or drop such rows")
         if len(values) > CATEGORIES_MAX:
             table.refuse_text(
-                column, f"mend it, or drop the column: {len(values):,} texts are more than {CATEGORIES_MAX} categories"
+                column, f"fix it, or drop the column: {len(values):,} texts are more than {CATEGORIES_MAX} categories"
             )
         plan += [(column, value) for value in values]
     return plan
@@ -65,7 +65,7 @@ def match_plan(table: Table, features: list[Column], columns: Sequence[str]) -> 
         if source not in here:
             raise AmbleError(f"{table.where} has no column {source}, which the columns given have; add it.")
         if value is None and here[source].numbers is None:
-            table.refuse_text(here[source], "the columns given have numbers there: mend it")
+            table.refuse_text(here[source], "the columns given have numbers there: fix it")
         plan.append((here[source], value))
     for column in features:
         known = {value for used, value in plan if used is column}
@@ -80,7 +80,7 @@ def refuse_strange(table: Table, column: Column, known: set[str | None]) -> None
     """A category that was not there when the columns were made has no column to go to."""
     if column.texts is None:
         raise AmbleError(
-            f"{table.where}, column {column.name} holds numbers, and the columns given have text there; mend it."
+            f"{table.where}, column {column.name} holds numbers, and the columns given have text there; fix it."
         )
     strange = next((k for k, text in enumerate(column.texts) if text not in known), None)
     if strange is not None:

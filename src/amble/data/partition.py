@@ -93,7 +93,7 @@ PARTITIONS: dict[str, Callable[..., Parts]] = {
 
 
 def check_sizes(sizes: list[Any], agents: int, rows: int) -> None:
-    """One an agent; whole numbers are rows, and there must be as many."""
+    """One per agent; whole numbers are rows, and there must be as many."""
     if len(sizes) != agents:
         raise AmbleError(f"{len(sizes)} sizes were given for {agents} agents; give one per agent.")
     if np.asarray(sizes).dtype.kind in "iu" and sum(sizes) > rows:

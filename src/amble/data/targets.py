@@ -35,9 +35,9 @@ def targets(table: Table, column: Column, task: str | None) -> tuple[Any, str]:
     if column.numbers is not None:
         return labels_or_amounts(column.numbers, task)
     if task == "regression":
-        table.refuse_text(column, "regression needs numbers: mend it, or give another target or task='classification'")
+        table.refuse_text(column, "regression needs numbers: fix it, or give another target or task='classification'")
     if task is None and is_amounts(column):
-        table.refuse_text(column, "most of the column is numbers: mend it, or give task='classification' for labels")
+        table.refuse_text(column, "most of the column is numbers: fix it, or give task='classification' for labels")
     return np.array(column.texts), "classification"
 
 

@@ -11,7 +11,7 @@ begins anew, as the next *generation*: all its ledgers are empty, each agent giv
 whichever token, and until all who are `awaited` have done so every visit uses `z`, the model at the generation's
 beginning. The newest generation wins wherever two meet. What the dead had given is in an older one, and gone.
 
-A generation begins when a token is issued again, when somebody is counted out, and when two boards cannot both be right
+A generation begins when a token is reissued, when somebody is counted out, and when two boards cannot both be right
 (`merged`): a ledger of two issues of its token, or an agent that the board knows to have given more than it remembers.
 """
 

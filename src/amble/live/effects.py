@@ -92,7 +92,7 @@ class Settings:
     agents: tuple[str, ...]  # those of the run's beginning, each at its place, which everybody knows
     tokens: int = 1
     seed: int = 0
-    next: tuple[Mapping[str, str], ...] = ()  # one a token: where it goes from each agent, if that neighbour is up
+    next: tuple[Mapping[str, str], ...] = ()  # one per token: where it goes from each agent, if that neighbour is up
     patience_s: float = 2.0
     stall_s: float = 10.0  # for an answer of a neighbour that is up
     retry_s: float = 0.1
@@ -100,7 +100,7 @@ class Settings:
     tell_s: float = 0.0  # after a hand-over was taken, until who gave the token is told of it
     silence_s: float = 120.0
     hops_max: int = 0  # of all tokens together, about: each may make its share; 0 is no limit
-    tolerance: float = 0.0  # stop when the model stands still; 0 is never
+    tolerance: float = 0.0  # stop when the model has converged; 0 is never
     room: int = 0  # places for agents that come later
     guests: Mapping[str, int] = field(default_factory=dict)  # of these: the ones known here, and their places
     columns: int | tuple[str, ...] = 0  # of the data, by their names or how many: for people
@@ -111,7 +111,7 @@ class Settings:
 
     @property
     def size(self) -> int:
-        """Of what travels with one number an agent."""
+        """Of what travels with one number per agent."""
         return len(self.agents) + self.room
 
 

@@ -14,18 +14,18 @@ acknowledgement must never make two tokens of one epoch. Epochs are ordered, (nu
 an older token that meets an agent which has seen a newer one is absorbed there.
 
 **Loss.** If the agent that a token was handed to is down for `patience_s` and has not handed it on, the one that sent
-it, and it alone, issues its copy again in the next epoch. If a token has not been seen for very long by anybody near
-(`silence_s`), an agent asks its neighbours and, if none knows better, issues its last copy again; or the token as it
+it, and it alone, reissues its copy in the next epoch. If a token has not been seen for very long by anybody near
+(`silence_s`), an agent asks its neighbours and, if none knows better, reissues its last copy; or the token as it
 began, where neither it nor a neighbour that answers ever had one.
 
 **Doubt.** A neighbour that is up may still not work: its disk hangs, its link is dead one way, it keeps tokens or
 refuses them. A token that it does not answer for within `stall_s`, or takes and neither passes on nor says that it
-works, counts as lost: it is issued again round that neighbour (doubts.py), if there is another way, or else waited for.
+works, counts as lost: it is reissued round that neighbour (doubts.py), if there is another way, or else waited for.
 
-**Counting anew.** A new epoch begins with a recount (visits.py), so what the dead gave goes out of the model. An agent
+**Recounts.** A new epoch begins with a recount (visits.py), so what the dead gave goes out of the model. An agent
 whose journal knows less of its visits than the token does begins one, lest what it gave before counts twice. A holder
 also begins one when a neighbour has been down for `patience_s`, the token has not met it for some laps (the link to it
-may be down, and it be well) and it is not yet `buried` in this token. Methods that cannot be counted anew wait for the
+may be down, and it be well) and it is not yet `buried` in this token. Methods that cannot recount wait for the
 dead instead, and say so.
 
 **Coming and going.** A place is kept for each agent that may come later (`room`). One that comes is a neighbour like
@@ -331,7 +331,7 @@ class Core(Standpoint):
             self._ask(custody.giver, Passed(m, *custody.given, self.me))
 
     def _hand_over(self, now: float, m: int) -> None:
-        """Send what is here; or, when whom it was sent to is gone, issue it again."""
+        """Send what is here; or, when whom it was sent to is gone, reissue it."""
         custody, errand = self.rows.get(f"custody/{m}"), self.errands[m]
         if custody and errand.tell_s is not None and now >= errand.tell_s:
             self._tell(m, custody)
@@ -398,7 +398,7 @@ class Core(Standpoint):
         sight: Sight = self.rows.get(f"sight/{m}", custody.given)
         epoch = Epoch(max(sight.epoch.number, custody.message.epoch.number) + 1, self.place)
         if epoch.number > messages.EPOCHS_MAX:
-            self._stop("lost", f"token {m} is lost, and has been issued again {messages.EPOCHS_MAX:,} times before")
+            self._stop("lost", f"token {m} is lost, and has been reissued {messages.EPOCHS_MAX:,} times before")
             return
         gone = self._gone(now, m, custody.message.payload, custody.to)
         parcel = self.visits.recount(custody.message.payload, epoch, gone)
@@ -418,7 +418,7 @@ class Core(Standpoint):
     # --- the back-stop ----------------------------------------------------------------------------------------------
 
     def _silent(self, now: float, m: int) -> None:
-        """Long unseen: ask around, and when that brings nothing, issue the last copy again."""
+        """Long unseen: ask around, and when that brings nothing, reissue the last copy."""
         if not self.visits.exact or now - self.seen_s[m] < self.settings.silence_s:
             return
         if now < self._silent_s(m):

@@ -200,6 +200,7 @@ def again(
     """Every visit made again from the data in the agents' folders; with a plan, its curves are kept for a report."""
     configs, objectives = collect.read_configs(folders), objectives_of(folders)
     gathered, rules = collect.collect(folders), next(iter(configs.values())).visits()
+    replay.check_arithmetic(gathered, rules.method)
     curves = None if plan is None else export.Curves(gathered, rules.initial)
     replayed = replay.Replay(gathered, rules, objectives, *([curves] if curves else []))
     outcome = replayed.run(halt)

@@ -3,7 +3,7 @@
     about    whose journal this is, and how long its agent has been in the run
     rows     the agent's state (rows.py): one row a name, so that it does not grow
     visits   the record: one line a visit; beyond `visits_max` the oldest lines go, so that the file stops growing
-    events   what else happened: tokens issued again, absorbed, refused; bounded likewise
+    events   what else happened: tokens reissued, absorbed, refused; bounded likewise
 
 A transaction is on the disk (write-ahead log, full sync) before `persist` returns, and only then may the agent answer.
 Each row has a checksum of its own, as SQLite has none; the record has none, for replaying it finds what is wrong there.
@@ -97,6 +97,7 @@ class Journal:
         """The journal of this agent in this run; a new one where there is none, and an error where it is another's."""
         rows = Rows.of(shape, visits, objective)
         about = {"run": shape.digest, "layout": f"{shape.fingerprint.hex()} {rows.digest}", "agent": agent}
+        about["arithmetic"] = str(journal_file.ARITHMETIC)
         if path.exists():
             journal_file.check(path, rows, about)
         else:

@@ -16,6 +16,9 @@ from amble.run import ending
 FORMAT = 4
 WITHOUT_BURIED = 3  # an earlier format, which names the buried in words only
 WITH_LEDGERS = 2  # and one before that, with a share per token in the rows, too
+ARITHMETIC = (
+    2  # of visits, which digests depend on: in 1, which journals did not name, Relay's full form solved otherwise
+)
 APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it in the header
 SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
 WAIT_S = 1.0  # for another process to let go of the file
@@ -142,8 +145,8 @@ def damaged(path: Path) -> AmbleError:
     files = f"{path.name} and, if it is there, {path.name}-wal"
     return AmbleError(
         f"the journal {path} is damaged or cut short; delete {files}, and start the agent again: it begins as new, its "
-        "data are counted anew and once, and nothing is lost but its part of the record. (Only a run whose method "
-        "cannot be counted anew, as amble init has said of it, must begin anew.)"
+        "data are recounted, once, and nothing is lost but its part of the record. (Only a run whose method "
+        "cannot recount, as amble init has said of it, must be started from the beginning.)"
     )
 
 

@@ -52,18 +52,20 @@ def collect(folders: Mapping[str, Path]) -> Record:
     """The record, from agents that have ended."""
     configs = read_configs(folders)
     config = next(iter(configs.values()))
-    visits, events = {}, {}
+    visits, events, arithmetics = {}, {}, set()
     for name, folder in folders.items():
-        visits[name], events[name] = _read_journal(folder / JOURNAL, config.digest, name)
+        visits[name], events[name], arithmetic = _read_journal(folder / JOURNAL, config.digest, name)
+        arithmetics.add(arithmetic)
     said = {name: status.as_record(status.read(folder)) for name, folder in folders.items()}
     places = {place: name for each in configs.values() for name, place in each.protocol_settings().places.items()}
     agents = tuple(places.get(place, "") for place in range(max(places) + 1))
-    return Record(config.digest, agents, len(config.agents), config.method.tokens, visits, events, said)
+    tokens, arithmetic = config.method.tokens, min(arithmetics)
+    return Record(config.digest, agents, len(config.agents), tokens, visits, events, said, arithmetic)
 
 
-def _read_journal(path: Path, run: str, name: str) -> tuple[tuple[Visited, ...], tuple[Event, ...]]:
+def _read_journal(path: Path, run: str, name: str) -> tuple[tuple[Visited, ...], tuple[Event, ...], int]:
     if not path.is_file():
-        return (), ()  # it never got so far as to begin
+        return (), (), journal_file.ARITHMETIC  # it never got so far as to begin
     index, log = ending(path, "-shm"), ending(path, "-wal")
     had_index = index.exists()
     whole = not log.exists() or not log.stat().st_size
@@ -81,7 +83,7 @@ def _read_journal(path: Path, run: str, name: str) -> tuple[tuple[Visited, ...],
                     f"run {run} was expected; bring back its own."
                 )
             visits = tuple(Visited(*line) for line in connection.execute("SELECT * FROM visits ORDER BY number"))
-            return visits, read_events(connection)
+            return visits, read_events(connection), int(about.get("arithmetic", 1))
     finally:
         if not had_index:  # which SQLite makes to read a crashed agent's log
             index.unlink(missing_ok=True)

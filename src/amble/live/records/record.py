@@ -16,6 +16,7 @@ import numpy as np
 
 from amble.errors import AmbleError
 from amble.live.formats.journal import Event, Visited, event_of
+from amble.live.formats.journal_file import ARITHMETIC
 from amble.run import write_whole
 
 FORMAT, WITHOUT_BURIED = 3, 2  # the earlier one named the buried in the words of an event only
@@ -32,6 +33,7 @@ class Record(NamedTuple):
     visits: Mapping[str, tuple[Visited, ...]]  # of each agent, in the order of its own visits
     events: Mapping[str, tuple[Event, ...]]
     status: Mapping[str, Mapping[str, Any]]  # what each last said of itself
+    arithmetic: int = ARITHMETIC  # of the visits; of several the earliest
 
     @property
     def hops(self) -> int:
@@ -74,6 +76,7 @@ def save(record: Record, path: Path) -> None:
         "agents": record.agents,
         "founders": record.founders,
         "tokens": record.tokens,
+        "arithmetic": record.arithmetic,
         "events": events,
         "status": record.status,
     }
@@ -108,6 +111,7 @@ def load(path: Path) -> Record:
             {name: tuple(sorted(lines)) for name, lines in visits.items()},
             {name: tuple(map(event_of, events)) for name, events in about["events"].items()},
             about["status"],
+            about.get("arithmetic", 1),
         )
     except AmbleError:
         raise

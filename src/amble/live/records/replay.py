@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from amble.errors import AmbleError
 from amble.live.formats.journal import Event, Visited
+from amble.live.formats.journal_file import ARITHMETIC
 from amble.live.formats.packing import digest
 from amble.live.message import Epoch
 from amble.live.records.record import Record
@@ -46,6 +48,16 @@ class Outcome(NamedTuple):
     def __str__(self) -> str:
         words = f"{self.equal:,} of {2 * self.visits:,} digests are equal ({self.made:,} of {self.visits:,} visits)"
         return "; ".join([words, *([f"the first that is not: {self.first}"] if self.first else []), *self.left])
+
+
+def check_arithmetic(record: Record, method: Any) -> None:
+    """The digests of a run that was computed otherwise differ, and nothing is damaged."""
+    same = record.arithmetic == ARITHMETIC or (record.arithmetic == 1 and getattr(method, "weigh", "") != "full")
+    if not same:
+        raise AmbleError(
+            f"this run was computed by arithmetic {record.arithmetic} of another amble, and this one has {ARITHMETIC}: "
+            "its digests cannot be compared; replay it with the amble that made it."
+        )
 
 
 @dataclass

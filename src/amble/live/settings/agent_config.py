@@ -48,7 +48,7 @@ AGENT = {
     "start": toml.text,
     "next": toml.Kind(
         lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
-        'a list of neighbours, one a token, or "" for any',
+        'a list of neighbours, one per token, or "" for any',
     ),
     "method": toml.table,
     "model": toml.table,
@@ -83,7 +83,7 @@ class AgentConfig:
     stop: Stop
     timing: Timing
     seed: int
-    next: tuple[Mapping[str, str], ...]  # one a token: from this agent to its next; empty for any neighbour
+    next: tuple[Mapping[str, str], ...]  # one per token: from this agent to its next; empty for any neighbour
     data: str | None = None
     room: int = 0  # places for agents that come later
     guests: Mapping[str, int] = field(default_factory=dict)  # of these: itself or its neighbours, and their places

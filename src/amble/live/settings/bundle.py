@@ -33,12 +33,12 @@ intercept = true
 # target = "price"                  # of agents' files: its name or number; without it, the last column
 # header = true                     # of agents' files: whether the first row has names
 # start = "model.npz"               # the initial model: such a file, a .npy of numbers, or a list; without it, zeros
-# Scaling is agreed beforehand, for nobody sees all rows: X_mean and X_std, one number a column, and of the target:
+# Scaling is agreed beforehand, for nobody sees all rows: X_mean and X_std, one number per column, and of the target:
 y_mean = 0.0
 y_std = 1.0
 
 [stop]                              # at the first of these that comes
-tolerance = 1e-8                    # the model stands still
+tolerance = 1e-8                    # the model has converged
 hops = 1_000_000                    # of all tokens together
 seconds = 3600                      # since an agent first met a token of another's
 

@@ -41,7 +41,7 @@ RUN = {
     "timing": toml.table,
     "record": toml.table,
     "network": toml.table,
-    "agents": toml.list_of(toml.table, "tables, [[agents]], one an agent"),
+    "agents": toml.list_of(toml.table, "tables, [[agents]], one per agent"),
 }
 START = {"start": starts.KIND}
 WALK = {"kind": toml.text, "seed": toml.seed}
@@ -50,7 +50,7 @@ AGENT = {**agent_config.PEER, "data": agent_config.file_name}
 
 @dataclass(frozen=True)
 class Walk:
-    """cycle: one for all tokens; cycles: one a token; random: any neighbour. Where there is no cycle, at random."""
+    """cycle: one for all tokens; cycles: one per token; random: any neighbour. Where there is no cycle, at random."""
 
     kind: str = "cycles"
     seed: int = 0
@@ -118,7 +118,7 @@ class Config:
 
     @cached_property
     def next(self) -> tuple[Mapping[str, str], ...]:
-        """One a token: from each agent to its next on the token's cycle; all empty where there is no cycle."""
+        """One per token: from each agent to its next on the token's cycle; all empty where there is no cycle."""
         rng = np.random.default_rng([self.walk.seed, 2])  # the simulator's, so that its walks are these
         tables: list[dict[str, str]] = []
         wanted = {"cycle": 1, "cycles": self.method.tokens, "random": 0}[self.walk.kind]

@@ -28,7 +28,7 @@ RECORD = {
 class Stop:
     """When a run ends: at the first of these that comes."""
 
-    tolerance: float | None = None  # the model stands still
+    tolerance: float | None = None  # the model has converged
     hops: int | None = None  # of all tokens together
     seconds: float | None = None
 

@@ -29,7 +29,7 @@ class Invitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: int
     place: int
     near: tuple[str, ...]  # its neighbours
-    after: tuple[str, ...]  # one a token: who sends it on to the newcomer; "" where it has no place on the way
+    after: tuple[str, ...]  # one per token: who sends it on to the newcomer; "" where it has no place on the way
 
 
 class _Signed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
