@@ -49,7 +49,7 @@ def trial(agents: int, method: Any, tuned: bool, seeds: tuple[int, ...], reading
 
 def figure_of(agents: int) -> Figure:
     budgets: dict[str, Any] = {"time_s": TIME_S_PER_AGENT * agents, "comm_units": UNITS_PER_AGENT * agents}
-    return replace(FIGURE, agents=agents, full_tries=1, **budgets)  # these budgets are hardly longer than pilot runs
+    return replace(FIGURE, agents=agents, full_tries=1, **budgets)  # many runs: pilot runs alone tune them
 
 
 def caption_methods() -> list[Any]:
