@@ -85,6 +85,7 @@ BAD = [
     (["--data", "diabetis"], "did you mean 'diabetes'"),
     (["-m", "APIBC"], "did you mean 'API-BCD'"),
     (["-m", "API-BCD:tua=1"], "did you mean 'tau'"),
+    (["-m", "all:tau=1"], "each method has its own"),
     (["-m", "API-BCD:tau=0"], "tau=0 was given; it must be a number above zero"),
     (["-m", "API-BCD:tau"], "key=value"),
     (["--density", "0.01"], "use a density of at least"),

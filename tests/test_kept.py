@@ -49,7 +49,7 @@ def content(folder):
 def test_a_used_folder_is_refused_before_any_work(run_amble, tmp_path, monkeypatch):
     assert run_amble(*FOUR)[0] == 0
     before = content(tmp_path / "here")
-    monkeypatch.setattr("amble.experiment.split", None)  # building the problem would fail
+    monkeypatch.setattr("amble.experiment.compare", None)  # the first run would fail
     code, said = run_amble(*TWO)
     assert code == 2
     assert (
@@ -57,6 +57,13 @@ def test_a_used_folder_is_refused_before_any_work(run_amble, tmp_path, monkeypat
     )
     assert said.err.count("\n") == 1
     assert content(tmp_path / "here") == before
+
+
+def test_a_mistake_in_the_command_is_named_before_the_used_folder(run_amble):
+    assert run_amble(*FOUR)[0] == 0
+    code, said = run_amble(*TWO, "--data", "diabetis")
+    assert code == 2
+    assert "did you mean 'diabetes'" in said.err
 
 
 def test_again_replaces_what_amble_wrote_and_nothing_else(run_amble, tmp_path):

@@ -110,6 +110,10 @@ class Experiment:
             if "name" not in given:
                 raise AmbleError(f'a method without a name was given ({given}); add name = "API-BCD", for example.')
             if given["name"] == "all":
+                if len(given) > 1:
+                    raise AmbleError(
+                        f"settings were given with all ({given}); each method has its own: name it with them."
+                    )
                 chosen += [methods.make(label, {}) for label in methods.METHODS]
                 continue
             name = own.from_file(given["name"]) if own.names_file(str(given["name"])) else given["name"]
@@ -144,10 +148,9 @@ class Experiment:
     def run(self, progress: bool = True, keep: Path | None = None, again: bool = False) -> Comparison:
         """Everything is checked and built, then the methods run, each kept in a folder as soon as it is done. A folder
         that holds a comparison already is refused or, with `again`, has it replaced."""
-        if keep is not None:
-            check_folder(keep, again, "give another with --out, or --again to replace it")
         chosen, problem, network = self.build()
         if keep is not None:
+            check_folder(keep, again, "give another with --out, or --again to replace it")
             make_folder(keep)
         names = (*LIMITS, "walk", "timing", "seed", "start", "every", "tune", "penalised")
         options = {name: getattr(self, name) for name in names}

@@ -312,7 +312,7 @@ def _go(
     if stopped == "diverged":
         advice = 'try form="scalar", or one token'
         if positive := methods.positive(run.method):
-            advice = f"try another {' or '.join(positive)}, or tune=True"
+            advice = f"try another {' or '.join(positive)}, or tune=True (--tune)"
         after = f"{'round' if methods.is_round(run.method) else 'hop'} {int(state.lost) + 1}"
         warnings.warn(f"{run.label} diverged: not finite from {after} on; {advice}.", stacklevel=3)
     recorded, consensus, local = (np.array(column) for column in zip(*records, strict=True))
