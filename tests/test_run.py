@@ -303,6 +303,8 @@ import signal, sys, threading, time
 sys.path.insert(0, sys.argv[2])
 import test_run
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
+
 def tell():
     while signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         time.sleep(0.001)

@@ -217,7 +217,9 @@ def compare(
         if not settings.tune:
             screen.print("Steps and penalties as given, or by default; --tune chooses them.", style="dim")
         names = [f"{file_name(k, run)}.json" for k, run in enumerate(chosen, 1)] + draw_all(chosen, folder)
-        say(f"written to {folder}/: {', '.join(names)} (each .json with its .npz)")
+        screen.print(
+            f"written to {folder}/: {', '.join(names)} (each .json with its .npz)", markup=False, highlight=False
+        )
         if asked.is_set():
             say("the table and files hold what was done until then.", "stopped early:")
             raise typer.Exit(asked.code)
