@@ -82,6 +82,33 @@ def test_a_rise_is_measured_against_the_fall_where_the_loss_is_negative():
     assert len(record["rising"]) < len(record["tried"])
 
 
+def falling(end, after=100):
+    """A run of a thousand hops whose loss falls from 10 to `end` in a straight line, `after` so many hops."""
+    hops = list(range(0, 1001, 10))
+    return tuning.Trial(hops, [end + (10.0 - end) * max(0.0, 1 - hop / after) for hop in hops])
+
+
+def test_of_values_that_arrive_the_first_wins_and_not_the_most_accurate():
+    slow, quick = falling(1.0, after=900), falling(1.0008, after=100)  # the fall is nine, and CLOSE 1e-4 of it
+    coarse, late = falling(1.01, after=10), falling(0.9999, after=1000)
+    assert tuning.rank({1.0: slow, 2.0: quick, 3.0: coarse, 4.0: late}) == [2.0, 1.0, 4.0, 3.0]
+    assert tuning.rank({1.0: slow, 3.0: coarse}) == [1.0, 3.0]  # what never comes close is not fast
+    again = quick._replace(losses=[*quick.losses[:-20], *[5.0] * 10, *quick.losses[-10:]])
+    assert tuning.rank({1.0: slow, 2.0: again}) == [1.0, 2.0]  # close once is not enough
+
+
+def test_a_rise_counts_from_a_quarter_of_the_run_on():
+    early = falling(1.0)
+    early.losses[20] = 0.5  # a dip
+    assert not early.rises
+    late = falling(1.0)
+    late.losses[30] = 0.5
+    assert late.rises
+    assert falling(1.0)._replace(losses=[10.0, *[1.0] * 99, np.inf]).rises
+    assert falling(1.0)._replace(losses=[10.0, np.nan, *[1.0] * 99]).rises
+    assert tuning.rank({1.0: late, 2.0: falling(9.0)}) == [2.0, 1.0]
+
+
 class Recorded:
     """Full runs whose losses are known; `asked` says which were made."""
 
@@ -90,32 +117,27 @@ class Recorded:
 
     def __call__(self, value):
         self.asked.append(value)
-        return tuning.Score(value in self.rising, self.loss_of(value), 10.0)
+        own = falling(self.loss_of(value))
+        return own._replace(losses=[*own.losses[:-1], 9.0]) if value in self.rising else own
 
 
-RECORD = {"tried": {"1": 2.0, "2": 2.5, "4": 3.0}, "rising": [], "refused": [], "chosen": 1.0}
+RECORD = {"tried": {"1": 2.0, "2": 2.5, "4": 3.0}, "ranked": ["1", "2", "4"], "refused": [], "chosen": 1.0}
 
 
 def test_full_runs_go_on_outwards_and_then_between():
-    scores = Recorded(lambda value: 1 + abs(np.log(value / 60)))
-    record = tuning.rescore(RECORD, scores, 4.0, tries=9)
-    assert scores.asked == [1, 0.25, 4, 16, 64, 256, 32, 128, 45.3]
+    trials = Recorded(lambda value: 1 + abs(np.log(value / 60)))
+    record = tuning.rescore(RECORD, trials, 4.0, tries=9)
+    assert trials.asked == [1, 0.25, 4, 16, 64, 256, 32, 128, 45.3]
     assert record["chosen"] == 64
-    assert set(record["full"]) == {f"{value:g}" for value in scores.asked}
-    few = Recorded(scores.loss_of)
+    assert set(record["full"]) == {f"{value:g}" for value in trials.asked}
+    few = Recorded(trials.loss_of)
     assert tuning.rescore(RECORD, few, 4.0, tries=3)["chosen"] == 4
     assert len(few.asked) == 3
 
 
-def test_of_equally_good_full_runs_the_nearest_to_the_pilot_runs_best_wins():
-    scores = Recorded({1.0: 1.000001, 0.25: 1.0, 4.0: 1.5}.__getitem__)  # the fall is nine
-    assert tuning.rescore(RECORD, scores, 4.0, tries=7)["chosen"] == 1
-    assert scores.asked == [1, 0.25, 4]
-
-
 def test_what_rises_in_a_full_run_is_refused_and_the_next_best_is_a_full_run_too():
-    scores = Recorded({1.0: 1.0, 0.25: 1.2, 4.0: 1.5}.__getitem__, rising=(1.0,))
-    record = tuning.rescore(RECORD, scores, 4.0, tries=3)
+    trials = Recorded({1.0: 1.0, 0.25: 1.2, 4.0: 1.5}.__getitem__, rising=(1.0,))
+    record = tuning.rescore(RECORD, trials, 4.0, tries=3)
     assert (record["refused"], record["chosen"]) == (["1"], 0.25)
     assert tuning.refuse(record)["chosen"] == 4
     assert tuning.refuse(tuning.refuse(record))["chosen"] == 2  # of the pilot runs, what is left
@@ -135,6 +157,7 @@ def test_gossip_is_judged_by_its_agents_losses_at_every_horizon():
             for k in (20, 40, 80)
         ]
         losses = [np.mean([problem.value(x) for x in each]) for each in models]
-        score = tuning.score(run, problem)
-        assert score.loss == pytest.approx(min(losses), rel=1e-12)
-        assert score.rises == rises == (losses[-1] > 1.001 * min(losses))
+        trial = tuning.trial(run, problem)
+        assert list(trial.hops) == [0, 20, 40, 60, 80]
+        assert [trial.losses[k] for k in (1, 2, 4)] == pytest.approx(losses, rel=1e-12)
+        assert trial.rises == rises == (losses[-1] > 1.001 * min(losses))

@@ -94,8 +94,12 @@ def tune_job(job: Job, folder: Path) -> None:
     keep_tuning(job, record, folder)
 
 
+def tuning_file(job: Job, folder: Path) -> Path:
+    return folder / f"{job.stem('tuning', tuning.CLOSE, tuning.RISE)}.json"  # another rule chooses again
+
+
 def keep_tuning(job: Job, record: Mapping[str, Any], folder: Path) -> None:
-    write_whole({folder / f"{job.stem('tuning')}.json": f"{json.dumps(record, indent=2)}\n".encode()})
+    write_whole({tuning_file(job, folder): f"{json.dumps(record, indent=2)}\n".encode()})
 
 
 def tuned(jobs: Sequence[Job], folder: Path) -> dict[Job, dict[str, Any]]:
@@ -104,7 +108,7 @@ def tuned(jobs: Sequence[Job], folder: Path) -> dict[Job, dict[str, Any]]:
     for job in jobs:
         if job.tuned:
             with contextlib.suppress(OSError, ValueError, KeyError):  # not there, or damaged: it is tuned again
-                record = json.loads((folder / f"{job.stem('tuning')}.json").read_text())
+                record = json.loads(tuning_file(job, folder).read_text())
                 records[job] = {**record, "chosen": float(record["chosen"])}
     return records
 
@@ -195,7 +199,7 @@ def make_runs(job: Job, own: Job, visit_s: float, folder: Path) -> None:
         run = made.get(record["chosen"]) if made and seed == own.seeds[0] else None
         run = run or spend(own, seed, visit_s)
         problem = problem_of(own.figure, seed)
-        if record and not tuning.all_refused(record) and tuning.score(run, problem, own.reading or "").rises:
+        if record and not tuning.all_refused(record) and tuning.trial(run, problem, own.reading or "").rises:
             keep_tuning(job, tuning.refuse(record), folder)
             for other in own.seeds:
                 for ending in ENDINGS:
@@ -208,11 +212,11 @@ def choose_by_full_runs(job: Job, record: Mapping[str, Any], visit_s: float, mad
     """Pilot runs are much shorter than what the methods are judged on. So the choice is made on the first seed, by the
     training loss of runs with the whole budgets; they are put into `made`."""
 
-    def score_of(value: float) -> tuning.Score:
+    def trial_of(value: float) -> tuning.Trial:
         made[value] = spend(with_chosen(job, {**record, "chosen": value}), job.seeds[0], visit_s)
-        return tuning.score(made[value], problem_of(job.figure, job.seeds[0]), job.reading or "")
+        return tuning.trial(made[value], problem_of(job.figure, job.seeds[0]), job.reading or "")
 
-    return tuning.rescore(record, score_of, FULL_STEP, job.figure.full_tries)
+    return tuning.rescore(record, trial_of, FULL_STEP, job.figure.full_tries)
 
 
 def spend(job: Job, seed: int, visit_s: float) -> Run:

@@ -2,8 +2,9 @@
 
 The search is over powers of ten around the problem's own scale, by default nine values over six decades, and up to four
 more beyond an end where the best lies there; then the four that lie halfway and a quarter of the way between the best
-and its neighbours. A value is judged by the lowest sum_i f_i at a quarter, a half and the end of its pilot run, so
-nothing is used that is not known before the optimum is. One whose loss rises at the end comes after all that do not.
+and its neighbours. Values are ranked by speed (`rank`): the best one is the first to come close to the lowest sum_i f_i
+that any of them has at the end. So nothing is used that is not known before the optimum is. A value whose loss rises at
+the end comes after all whose loss does not.
 
 A step that is slightly too large looks best in a short run and diverges in a long one. So the best value must hold in a
 run twenty times as long; where the loss rises in it, the next best is tested in its turn. `rescore` goes further: it
@@ -11,7 +12,7 @@ compares the best value with others around it on runs of full length.
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -28,22 +29,52 @@ LONG = 20  # how many times as long the chosen value must hold
 POWERS = (-4.0, 2.0, 9)  # of ten, times the scale: from, to, how many
 BEYOND_MAX = 4  # steps beyond the coarse grid's ends, where the best lies at one
 FINE = (-0.5, -0.25, 0.25, 0.5)  # of the coarse grid's width
-RISE = 1e-3  # of the fall from the start: more is a rise, less may be the last of an oscillation
+CLOSE = 1e-4  # of the fall from the start: a loss this near to the lowest one has arrived
+RISE = 1e-3  # of the fall: more is a rise, less may be the last of an oscillation
 ROUNDING = 1e-12  # of the loss itself: what is less than this is neither a rise nor a fall
-EQUAL = 1e-6  # of the fall: full runs whose losses are this near to the lowest are equally good
-HORIZONS = 4  # records of a pilot run: at a quarter, a half, three quarters and the end
+SAMPLES = 60  # losses of a run that are looked at, the later the further apart
 
 
-class Score(NamedTuple):
-    """How a pilot run did; the least is the best."""
+class Trial(NamedTuple):
+    """The loss of one run: `losses[k]` after `hops[k]` hops (rounds, of a round method), from the start to the end."""
 
-    rises: bool
-    loss: float
-    start: float  # the loss before the first visit
+    hops: Sequence[int]
+    losses: Sequence[float]
 
-    def is_above(self, low: float, share: float = RISE) -> bool:
-        """Whether the loss is above `low` by more than this share of the fall from the start to there."""
-        return not self.loss - low <= share * max(self.start - low, 0) + ROUNDING * (abs(low) + abs(self.start))
+    @property
+    def end(self) -> float:
+        return self.losses[-1] if np.isfinite(self.losses).all() else np.inf
+
+    @property
+    def rises(self) -> bool:
+        """Whether the loss is higher at the end than at a quarter of the run or later."""
+        late = [loss for hop, loss in zip(self.hops, self.losses, strict=True) if hop >= self.hops[-1] / 4]
+        return not self.end <= self.level(min(late), RISE)
+
+    def level(self, low: float, share: float) -> float:
+        """The loss that is above `low` by this share of the fall from the start to there."""
+        start = self.losses[0]
+        return low + share * max(start - low, 0) + ROUNDING * (abs(low) + abs(start))
+
+    def hops_to(self, low: float) -> float:
+        """The hops after which the loss is close to `low` until the end; infinite where it is not."""
+        above = [k for k, loss in enumerate(self.losses) if not loss <= self.level(low, CLOSE)]
+        last = above[-1] if above else -1
+        return float(self.hops[last + 1]) if last + 1 < len(self.hops) else np.inf
+
+
+def rank(trials: Mapping[float, Trial]) -> list[float]:
+    """The values, the best first: that is the first to come close to the lowest loss that any has at the end.
+
+    Of two that are equally fast, the one with the lower loss is better; one whose loss rises is worse than all others.
+    """
+    low = min((trial.end for trial in trials.values() if not trial.rises), default=np.inf)
+
+    def place(value: float) -> tuple[bool, float, float, float]:
+        trial = trials[value]
+        return trial.rises, trial.hops_to(low), trial.end, value
+
+    return sorted(trials, key=place)
 
 
 def tune(
@@ -67,47 +98,49 @@ def tune(
     name = names[0]
     scale = scale_of(name, problem)
     hops = laps * problem.agents
-    scores: dict[float, Score] = {}
+    trials: dict[float, Trial] = {}
 
-    def pilot(value: float, hops: int) -> Score:
+    def pilot(value: float, hops: int) -> Trial:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             own = replace(method, **{name: value})
-            every = max(1, hops // HORIZONS // (problem.agents if methods.is_round(method) else 1))
+            every = 1 if methods.is_round(method) else problem.agents  # a record per lap
             run = simulations.simulate(
                 own, problem, network, hops=hops, every=every, optimum=False, progress=False, **options
             )
-        return score(run, problem, reading or "")
+        return trial(run, problem, reading or "")
 
-    def pilot_score(power: float) -> Score:
-        value = rounded(scale * 10**power)
-        if value not in scores:
-            scores[value] = pilot(value, hops)
-        return scores[value]
+    def best_of(powers: Sequence[float]) -> float:
+        values = {power: rounded(scale * 10**power) for power in powers}
+        for value in values.values():
+            if value not in trials:
+                trials[value] = pilot(value, hops)
+        best = rank({value: trials[value] for value in values.values()})[0]
+        return next(power for power, value in values.items() if value == best)
 
     coarse = np.linspace(*powers).tolist()
     width = coarse[1] - coarse[0]
-    best = min(coarse, key=pilot_score)
+    best = best_of(coarse)
     for _ in range(BEYOND_MAX):
         if best not in (coarse[0], coarse[-1]):
             break
         coarse = [coarse[0] - width, *coarse] if best == coarse[0] else [*coarse, coarse[-1] + width]
-        best = min(coarse, key=pilot_score)
-    for part in FINE:
-        pilot_score(best + part * width)
+        best = best_of(coarse)
+    best_of([best + part * width for part in FINE])
     record: dict[str, Any] = {
         "setting": name,
         "hops": hops,
-        "tried": {f"{value:g}": loss if np.isfinite(loss) else None for value, (_, loss, _) in sorted(scores.items())},
-        "rising": [f"{value:g}" for value, own in sorted(scores.items()) if own.rises],
+        "tried": losses_of(trials),
+        "rising": [f"{value:g}" for value, own in sorted(trials.items()) if own.rises],
+        "ranked": [f"{value:g}" for value in rank(trials)],
         "refused": [],  # in a long run
-    }  # a loss of None: diverged
+    }
     if reading is not None:
         record["reading"] = reading
     record["chosen"] = choose(record)
     while long > 1 and not all_refused(record):
-        short, held = scores[record["chosen"]], pilot(record["chosen"], long * hops)
-        if not held.rises and not held.is_above(short.loss):
+        short, held = trials[record["chosen"]], pilot(record["chosen"], long * hops)
+        if not held.rises and held.end <= short.level(short.end, RISE):
             break
         record = refuse(record)
     return replace(method, **{name: record["chosen"]}), record
@@ -117,56 +150,45 @@ def rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def rescore(record: Mapping[str, Any], score_of: Callable[[float], Score], step: float, tries: int) -> dict[str, Any]:
-    """The record with its choice made by at most so many runs of full length, whose scores `score_of` gives.
+def losses_of(trials: Mapping[float, Trial]) -> dict[str, float | None]:
+    """The loss at the end, by value; None where the run diverged."""
+    return {f"{value:g}": own.end if np.isfinite(own.end) else None for value, own in sorted(trials.items())}
+
+
+def rescore(record: Mapping[str, Any], trial_of: Callable[[float], Trial], step: float, tries: int) -> dict[str, Any]:
+    """The record with its choice made by at most so many runs of full length, which `trial_of` makes.
 
     They are of the pilot runs' best value, and of those one step lower and higher; on outwards, while the best is at an
-    end; then, unless another is equally good, half a step and a quarter of a step around it. Of values that are equally
-    good, the nearest to the pilot runs' best wins: that is the one that was fast early on. A value whose loss rises is
-    refused.
+    end; then half a step and a quarter of a step around it. A value whose loss rises is refused.
     """
     middle = record["chosen"]
-    scores: dict[float, Score] = {}
+    trials: dict[float, Trial] = {}
 
     def add(*values: float) -> None:
         for value in map(rounded, values):
-            if len(scores) < tries and value not in scores:
-                scores[value] = score_of(value)
-
-    def rank(value: float) -> tuple[Any, ...]:
-        own, equal = scores[value], value in equals()
-        return (own.rises, not equal, 0.0 if equal else own.loss, abs(np.log(value / middle)), value)
-
-    def equals() -> list[float]:
-        falling = {value: own for value, own in scores.items() if not own.rises}
-        low = min((own.loss for own in falling.values()), default=np.inf)
-        return [value for value, own in falling.items() if not own.is_above(low, EQUAL)]
+            if len(trials) < tries and value not in trials:
+                trials[value] = trial_of(value)
 
     add(middle, middle / step, middle * step)
-    while len(scores) < tries and (best := min(scores, key=rank)) in (min(scores), max(scores)):
-        add(best / step if best == min(scores) else best * step)
+    while len(trials) < tries and (best := rank(trials)[0]) in (min(trials), max(trials)):
+        add(best / step if best == min(trials) else best * step)
     for part in (0.5, 0.25):
-        if len(equals()) == 1:
-            best = min(scores, key=rank)
-            add(best / step**part, best * step**part)
+        best = rank(trials)[0]
+        add(best / step**part, best * step**part)
+    ranked = [f"{value:g}" for value in rank(trials)]
     after = {
         **record,
-        "full": {f"{value:g}": own.loss if np.isfinite(own.loss) else None for value, own in sorted(scores.items())},
-        "ranked": [f"{value:g}" for value in sorted(scores, key=rank)],
-        "refused": [f"{value:g}" for value, own in sorted(scores.items()) if own.rises],
+        "full": losses_of(trials),
+        "ranked": [*ranked, *(key for key in record["ranked"] if key not in ranked)],
+        "refused": [f"{value:g}" for value, own in sorted(trials.items()) if own.rises],
     }
     return {**after, "chosen": choose(after)}
 
 
 def choose(record: Mapping[str, Any]) -> float:
-    """The best value that has not been refused, of full runs where there are any; the best of the pilot runs where
-    every one has."""
-    order = sorted(
-        (key in record["rising"], np.inf if loss is None else loss, key) for key, loss in record["tried"].items()
-    )
-    pilots = [key for _, _, key in order]
-    left = [key for key in (*record.get("ranked", ()), *pilots) if key not in record["refused"]]
-    return float((left or pilots)[0])
+    """The best value that has not been refused; the best of all where every one has."""
+    left = [key for key in record["ranked"] if key not in record["refused"]]
+    return float((left or record["ranked"])[0])
 
 
 def refuse(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,26 +210,23 @@ def scale_of(name: str, problem: Problem) -> float:
     return float(1 / values.max() if name == "alpha" else values.mean())
 
 
-def score(run: Run, problem: Problem, reading: str = "") -> Score:
-    """The lowest sum_i f_i at a quarter, a half and the end of the run, and whether it is higher at the end.
+def trial(run: Run, problem: Problem, reading: str = "") -> Trial:
+    """The run's sum_i f_i, from its start to its end.
 
     In gossip each agent's model is an answer, and their mean would hide how far apart they are: there it is the mean
     of the agents' losses.
     """
     records = run.local if reading else run.consensus
-    start = float(problem.value(records[0]))
-    if run.stopped == "diverged":
-        return Score(True, np.inf, start)
-    hops = run.recorded[-1]
-    at = [int(np.searchsorted(run.recorded, hops * share, side="right")) - 1 for share in (0.25, 0.5, 1.0)]
+    last = len(run.recorded) - 1
+    at = [0, *np.unique(np.geomspace(1, last, SAMPLES).round().astype(int)).tolist()] if last else [0]
+    hops = [int(run.recorded[k]) for k in at]
     gossip = getattr(run.method, "hears", "mean") != "mean"
     with np.errstate(all="ignore"):
-        sets = models_at(run, problem, [int(run.recorded[k]) for k in at]) if gossip else [records[[k]] for k in at]
+        sets = models_at(run, problem, hops) if gossip else [records[[k]] for k in at]
         losses = [float(np.mean([float(problem.value(x)) for x in models])) for models in sets]
-    if not np.isfinite(losses).all():
-        return Score(True, np.inf, start)
-    low = min(losses)
-    return Score(Score(False, losses[-1], start).is_above(low), low, start)
+    if run.stopped == "diverged":
+        losses[-1] = np.inf
+    return Trial(hops, losses)
 
 
 def models_at(run: Run, problem: Problem, rounds: list[int]) -> list[Any]:
