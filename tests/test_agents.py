@@ -1,6 +1,7 @@
 """Agents as real processes, over a long time and in bad times: clocks, restarts, records, lost journals, no token."""
 
 import contextlib
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from amble.live.settings.agent_config import FILE
 
 pytest.importorskip("zenoh")
 ENDLESS = {"hops": 10**9}
-NO_MODEL = 3
+NO_MODEL, INTERRUPTED, TERMINATED = 3, 130, 143
 
 
 def make(folder, agents=3, method=None, stop=ENDLESS, **timing):
@@ -156,27 +157,60 @@ def test_a_damaged_journal_can_be_deleted_as_its_sentence_says(tmp_path):
 # --- no token -------------------------------------------------------------------------------------------------------
 
 
-def end(cluster, name):
+def end(cluster, name, number=signal.SIGTERM):
     """As a person does; its exit code."""
     process = cluster.processes[name]
-    process.terminate()
+    process.send_signal(number)
     return process.wait(30)
 
 
-@pytest.mark.parametrize("name", ["agent00", "agent02"])
-def test_an_agent_that_was_alone_has_no_model(tmp_path, name):
-    """Neither one at which a token begins nor one that waits for the first."""
+@pytest.mark.parametrize(("name", "number", "code"), [
+    ("agent00", signal.SIGTERM, TERMINATED), ("agent02", signal.SIGTERM, TERMINATED),
+    ("agent02", signal.SIGINT, INTERRUPTED),
+])  # fmt: skip
+def test_an_agent_that_was_alone_has_no_model_and_is_stopped_as_any_other(tmp_path, name, number, code):
+    """Neither one at which a token begins nor one that waits for the first. The code is not that of a run's end."""
     cluster, _ = make(tmp_path / "run")
     with cluster:
         cluster.start(name)
         wait_for(lambda: cluster.status(name).state != "unstarted")
-        assert end(cluster, name) == NO_MODEL
+        assert end(cluster, name, number) == code
         assert not list((cluster.folder / name).glob("model.np*"))
         assert cluster.status(name).model is False
-        assert f"{name} has no model, and wrote none" in log_of(cluster, name).splitlines()[-1]
-        assert log_of(cluster, name).endswith("start it again, and its neighbours\n")
+        stopped, none = log_of(cluster, name).splitlines()[-2:]
+        assert f"{name} was told to stop, and the run has not ended; start it again, and it goes on" in stopped
+        assert f"{name} has no model yet, and wrote none" in none
         with pytest.raises(AmbleError, match="there is no model"):
             trained.load(cluster.folder / name / trained.FILE)
+
+
+def test_an_agent_with_a_model_that_is_told_to_stop_says_so_by_the_same_code(tmp_path):
+    cluster, _ = make(tmp_path / "run")
+    with cluster:
+        cluster.start_all()
+        wait_for(lambda: all(visits(cluster, name) > 20 for name in cluster.config.agents))
+        assert end(cluster, "agent01") == TERMINATED
+        assert end(cluster, "agent02", signal.SIGINT) == INTERRUPTED
+        assert (cluster.folder / "agent01" / trained.FILE).is_file()
+        before = visits(cluster, "agent01")
+        cluster.start("agent01")
+        wait_for(lambda: visits(cluster, "agent01") > before)
+
+
+def test_an_agent_of_a_run_that_has_ended_says_so_at_once(tmp_path):
+    """Its neighbours are not there, and nobody is told to look for them."""
+    cluster, _ = make(tmp_path / "run", stop={"hops": 90})
+    with cluster:
+        cluster.start_all()
+        wait_for(lambda: not cluster.running())
+        ended = cluster.status("agent01").stopped
+        before = len(log_of(cluster, "agent01"))
+        cluster.start("agent01")
+        assert cluster.processes["agent01"].wait(60) == 0
+        said = log_of(cluster, "agent01")[before:]
+        assert f"the run has ended: {ended}; agent01 only tells neighbours" in said.splitlines()[0]
+        assert said.count("the run has ended") == 1
+        assert "is not there" not in said
 
 
 def test_an_agent_that_comes_after_the_end_has_no_model(tmp_path):

@@ -1,5 +1,6 @@
 """amble agent --check, and what amble status says of an agent that did not start."""
 
+import contextlib
 import datetime
 import hashlib
 import json
@@ -7,6 +8,7 @@ import os
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -260,13 +262,37 @@ def test_a_taken_port_is_the_reason_and_a_second_start_does_not_hide_the_first(c
         busy.listen()
         assert run("agent", cluster.folder / name).returncode == 2
     assert cluster.status(name).state == "refused"
-    assert f"cannot listen on 127.0.0.1 port {port}" in cluster.status(name).reason
+    assert cluster.status(name).reason == (
+        f"cannot listen on 127.0.0.1 port {port} (Address already in use); another program listens there, or this "
+        "agent runs from a copy of its folder: end that one first."
+    )
     cluster.start_all()
     wait_for(lambda: all(cluster.status(each).state == "up" for each in cluster.config.agents))
     again = run("agent", cluster.folder / name)
     assert again.returncode == 2
+    pid = cluster.processes[name].pid
+    assert again.stderr.splitlines()[-1] == (
+        f"amble: {name} is already running, as process {pid}; see amble status {cluster.folder / name}, or end that "
+        f"process (kill {pid}) before you start it again."
+    )
     assert cluster.status(name).state == "up"
     assert cluster.status(name).reason == ""
+
+
+def test_a_journal_that_an_unknown_process_holds_is_not_used(cluster):
+    """As when the agent runs in a container, whose processes have other numbers."""
+    folder = cluster.folder / "agent01"
+    cluster.start("agent01")
+    wait_for(lambda: cluster.status("agent01").state == "joining")
+    cluster.kill("agent01")
+    with contextlib.closing(sqlite3.connect(folder / "journal.db", isolation_level=None)) as held:
+        held.execute("PRAGMA locking_mode = EXCLUSIVE")
+        held.execute("BEGIN IMMEDIATE")
+        told = run("agent", folder)
+    assert told.returncode == 2
+    assert told.stderr == (
+        f"amble: agent01 is already running, or another process uses {folder / 'journal.db'}; end that one first.\n"
+    )
 
 
 def test_why_one_that_ran_has_failed_is_said_too_and_one_that_has_left_stays_so(cluster):

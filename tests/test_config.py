@@ -319,8 +319,30 @@ def test_a_token_is_sent_to_neighbours_only(tmp_path):
         AgentConfig.read(tmp_path)
 
 
-def test_no_file_at_all(tmp_path):
-    with refused("there is no agent's settings .*agent.toml"):
+def test_a_folder_that_is_no_agents_is_refused_with_those_that_are(tmp_path):
+    with refused("has no agent.toml; give the folder of an agent, as amble init, amble join or amble up made it"):
+        AgentConfig.read(tmp_path)
+    bundle = tmp_path / "bundle"
+    for name in ("north", "south", "west"):
+        (bundle / name).mkdir(parents=True)
+        (bundle / name / "agent.toml").touch()
+    with refused("bundle holds the folders of several agents; give one of them: .*/north, .*/south or .*/west[.]$"):
+        AgentConfig.read(bundle)
+    with refused("there is no folder .*/nroth; did you mean [^ ]*/north[?]$"):
+        AgentConfig.read(bundle / "nroth")
+    with refused("there is no folder .*/x; did you mean [^ ]*/north, [^ ]*/south or [^ ]*/west[?]$"):
+        AgentConfig.read(bundle / "x")
+    with refused("there is no folder .*/bundel; give the folder of an agent"):
+        AgentConfig.read(tmp_path / "bundel")
+    with refused("north/agent.toml is a file; give the folder of an agent, [^ ]*/north, for example"):
+        AgentConfig.read(bundle / "north" / "agent.toml")
+
+
+def test_of_many_agents_ten_are_named(tmp_path):
+    for k in range(12):
+        (tmp_path / f"agent{k:02d}").mkdir()
+        (tmp_path / f"agent{k:02d}" / "agent.toml").touch()
+    with refused("agent08, [^ ]*agent09 or one of 2 more[.]$"):
         AgentConfig.read(tmp_path)
 
 

@@ -28,7 +28,9 @@ def main(words: list[str] | None = None) -> None:
     except AmbleError as error:
         sys.stderr.write(f"amble: {error}\n")
         sys.exit(2)
-    if ended is Ended.TO_BEGIN_ANEW:
+    except KeyboardInterrupt:  # before it began to listen for signals
+        sys.exit(Ended.INTERRUPTED.value)
+    if ended is Ended.RESTARTS:
         again = [] if given.again else ["--again"]
         os.execv(sys.executable, [sys.executable, "-m", "amble.live", *words, *again])
     sys.exit(ended.value)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from amble.errors import AmbleError
 from amble.live import status
+from amble.live.formats.journal_file import InUse, in_use
 from amble.live.network import engine_log
 from amble.live.network.door import knock_at_all
 from amble.live.network.place import Link, Place
@@ -20,6 +21,7 @@ from amble.live.network.sockets import more_files
 from amble.live.network.transport import Transport
 from amble.live.node import Node, model_of
 from amble.live.process import condition, this_process
+from amble.live.records.collect import JOURNAL
 from amble.live.settings.agent_config import FILE, AgentConfig
 from amble.live.trust import identity, invitation
 
@@ -29,19 +31,22 @@ log = logging.getLogger("amble.live")
 
 
 class Ended(Enum):
-    """How an agent has ended, as its exit code."""
+    """How an agent has ended, as its exit code. Those of an agent that was told to stop are 128 and the signal's
+    number, as a shell has them."""
 
-    WELL = 0
-    WITHOUT_A_MODEL = 3  # to start it again does not help, if the run has ended
-    TO_BEGIN_ANEW = -1  # which is no end: see run_agent
+    WELL = 0  # with its model, or it has left
+    WITHOUT_A_MODEL = 3  # the run has ended, so starting the agent again does not help
+    INTERRUPTED = 130
+    TERMINATED = 143
+    RESTARTS = -1  # which is no end: see run_agent
 
 
 def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again: bool = False) -> Ended:
     """Everything that can be wrong is found before the agent joins the run.
 
-    It is to begin anew from its journal, as after a crash, when its links must: in a new process, for a session of
-    Zenoh's that is closed while a neighbour dials may keep that link, and the neighbour believes in it. `again`: it
-    does so now. Why it did not start is in its status, too.
+    When its links must be made again, it restarts from its journal, as after a crash. It does so in a new process: a
+    Zenoh session that is closed while a neighbour dials may keep that link, and the neighbour believes in it. `again`:
+    this is such a restart. Why an agent did not start is in its status, too.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     try:
@@ -68,36 +73,63 @@ def _say_why(folder: Path, reason: str) -> None:
 def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> Ended:
     more_files()
     config = AgentConfig.read(folder)
+    _check_not_running(folder, config.name)
     for words in identity.check(folder, config.name, datetime.now(UTC)):
         log.warning("%s", words)
     X, y = config.model.read(data) if data is not None else config.read_data(folder)
     objective = config.objective(X, y)
     engine_log.listen()  # so that whoever is refused at the handshake is in our log, too
     ending = End(leash)
-    node = ending.node = Node(config, folder, objective, ending.asked)
+    try:
+        node = ending.node = Node(config, folder, objective, ending.asked)
+    except InUse as error:  # by a process that was started at the same time
+        raise _already_running(folder, config.name) from error
     had_ended = node.core.ending is not None
     _run(node, _place(config, folder, node.shape.bytes_max), folder, again)
     end, left = node.core.ending, node.core.left
-    if node.anew and not (end or left or ending.asked.is_set()):
+    if node.restarts and not (end or left or ending.asked.is_set()):
         engine_log.end()
-        return Ended.TO_BEGIN_ANEW
+        return Ended.RESTARTS
     if left:
         log.info("%s has left the run: %s", config.name, left.words)
         return Ended.WELL
-    log.info("%s", f"the run has ended: {end.words}" if end else "ended early; start again to go on")
+    if end is None:
+        log.info("%s was told to stop, and the run has not ended; start it again, and it goes on", config.name)
+        if model_of(node.core) is None:
+            log.info("%s has no model yet, and wrote none: no token has come to it from another agent", config.name)
+        return ending.how
+    if not had_ended:
+        log.info("the run has ended: %s", end.words)
     if model_of(node.core) is None:
-        why = "no token has come to it from another agent"
-        todo = "take the model of another agent" if end else "start it again, and its neighbours"
+        why, todo = "no token has come to it from another agent", "take the model of another agent"
         if node.core.likely_cause:
             why, todo = "the run has diverged", f"change what caused it, and train again: {node.core.likely_cause}"
         log.error("%s has no model, and wrote none, because %s; %s", config.name, why, todo)
         return Ended.WITHOUT_A_MODEL
     if node.core.missing:
         log.warning("the model does NOT have the data of %s", ", ".join(node.core.missing))
-    if end and not node.made and not had_ended:
+    if not node.made and not had_ended:
         log.warning("the others went on and ended without this agent: take the model of one of them, for this one's is "
                     "as old as its last visit")  # fmt: skip
     return Ended.WELL
+
+
+def _check_not_running(folder: Path, name: str) -> None:
+    """Before the data is read, which may take long. The journal's lock decides: a process number may be another's."""
+    said, path = status.read(folder), folder / JOURNAL
+    alive = said.process != this_process() and condition(said.process) in ("runs", "frozen")
+    if alive and path.is_file() and in_use(path):
+        raise _already_running(folder, name)
+
+
+def _already_running(folder: Path, name: str) -> AmbleError:
+    process = status.read(folder).process
+    if process is None or condition(process) not in ("runs", "frozen"):
+        return AmbleError(f"{name} is already running, or another process uses {folder / JOURNAL}; end that one first.")
+    return AmbleError(
+        f"{name} is already running, as process {process.pid}; see amble status {folder}, or end that process (kill "
+        f"{process.pid}) before you start it again."
+    )
 
 
 def _place(config: AgentConfig, folder: Path, bytes_max: int) -> Place:
@@ -122,6 +154,9 @@ def _run(node: Node, place: Place, folder: Path, again: bool) -> None:
             raise AmbleError(
                 f"{place.name} has left this run ({node.core.left.words}); amble join makes a folder for a new one."
             )
+        if node.core.ending:
+            log.info("the run has ended: %s; %s only tells neighbours that do not know it, and ends",
+                     node.core.ending.words, place.name)  # fmt: skip
         transport = _open(node, place, again)
     except AmbleError:
         node.journal.close()
@@ -141,7 +176,7 @@ def _open(node: Node, place: Place, again: bool) -> Transport:
     """The first time, whatever is wrong ends the agent at once; later, its port may be taken for a moment."""
     while True:
         try:
-            return Transport.open(place, node.hear, node.peer, node.knocked, node.begin_anew)
+            return Transport.open(place, node.hear, node.peer, node.knocked, node.restart)
         except AmbleError as error:
             if not again or node.ending.wait(1.0):
                 raise
@@ -154,11 +189,16 @@ class End:
 
     def __init__(self, leash: bool) -> None:
         self.asked = threading.Event()
+        self.how = Ended.TERMINATED  # also at the end of the leash
         self.node: Node | None = None
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self())
+        signal.signal(signal.SIGTERM, lambda *_: self())
+        signal.signal(signal.SIGINT, lambda *_: self._interrupt())
         if leash:
             threading.Thread(target=self._follow, daemon=True).start()
+
+    def _interrupt(self) -> None:
+        self.how = Ended.INTERRUPTED
+        self()
 
     def __call__(self) -> None:
         self.asked.set()

@@ -18,6 +18,7 @@ from amble.live import process, status
 from amble.live.formats import journal_file
 from amble.live.formats.rows import Rows
 from amble.live.formats.shape import Shape
+from amble.live.network.sockets import check_free
 from amble.live.records.collect import JOURNAL
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.trust import certificates, identity
@@ -126,17 +127,7 @@ def _port(config: AgentConfig, runs: bool) -> Iterator[tuple[Outcome, str]]:
     if runs:
         yield "note", f"{config.host} port {config.port} is in use: the agent runs"
         return
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind(address)
-            trial.listen()
-    except OSError as error:
-        raise AmbleError(
-            f"cannot listen on {config.host} port {config.port} ({error.strerror}); give a free port and an address of "
-            "this machine."
-        ) from error
+    check_free(config.host, config.port)
     yield "ok", f"{config.host} port {config.port} is free"
 
 

@@ -108,9 +108,9 @@ class Node:
         self.visit_s = self.begun_s  # since when the agent is busy with what it does now
         self.waited_s = 0.0  # for that: the token that is visited
         self.told: set[str] = set()
-        self.missed = False  # whether it was said who is not there
+        self.missed = self.core.ending is not None  # whether it was said who is not there, if anybody is needed
         self.seldom = Seldom()
-        self.anew = False  # whether the links must be
+        self.restarts = False  # whether the links must be made again, which takes a new process
         self.doubled: Callable[[], dict[str, str]] = dict  # names that two agents have
         self.stopped_s: float | None = None
 
@@ -151,8 +151,8 @@ class Node:
         if left_out is not None:
             log.warning("refused %s of %s: %s%s", what, sender, refusal, more(left_out))
 
-    def begin_anew(self) -> None:
-        self.anew = True
+    def restart(self) -> None:
+        self.restarts = True
         self.inputs.put(self.core.tick)
 
     def knocked(self, shown: bytes, answer: Callable[[str | None], None]) -> None:
@@ -174,7 +174,7 @@ class Node:
     def _let_in(self, shown: bytes, answer: Callable[[str | None], None]) -> list[Effect]:
         try:
             guest = joining.admit(self.config, self.folder, shown)
-            AgentConfig.read(self.folder)  # which must be right when all begins anew
+            AgentConfig.read(self.folder)  # which must be right when the agent restarts
         except (AmbleError, OSError) as error:
             left_out = self.seldom(("door", _check_of(error)), time.monotonic())  # for it may knock for ever
             if left_out is not None:
@@ -182,8 +182,8 @@ class Node:
             answer(str(error))
             return []
         if guest:
-            log.info("%s is invited, and is a neighbour from now on; the links are made anew", guest)
-        self.anew = self.anew or bool(guest)
+            log.info("%s is invited, and is a neighbour from now on; the links are made again", guest)
+        self.restarts = self.restarts or bool(guest)
         answer(None)
         return []
 
@@ -217,7 +217,7 @@ class Node:
         finally:
             transport.close()
             if "holder" in self.core.rows:
-                self._write_status(ended=not self.anew)
+                self._write_status(ended=not self.restarts)
             self._keep_elapsed(time.monotonic(), 0.0)
             self.journal.close()
 
@@ -272,7 +272,7 @@ class Node:
             return self.core.tick
 
     def _finished(self) -> bool:
-        if self.ending.is_set() or self.anew or self.core.left:
+        if self.ending.is_set() or self.restarts or self.core.left:
             return True
         if self.core.ending is None:
             return False

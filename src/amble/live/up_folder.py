@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-import sqlite3
 import tempfile
 from pathlib import Path
 from typing import IO
@@ -58,7 +57,8 @@ def _check(folder: Path, again: bool) -> None:
         raise AmbleError(f"{folder} holds {strange[0]}, which amble up did not make; move it, then give --again.")
     hold(folder).close()
     for path in folder.glob(f"*/{collect.JOURNAL}"):
-        _check_unused(path)
+        if journal_file.in_use(path):
+            raise AmbleError(f"the journal {path} is in use by another process; stop that one first.")
 
 
 def hold(folder: Path) -> IO[bytes]:
@@ -81,16 +81,6 @@ def _lock(number: int) -> None:
     except ImportError:  # where there are no such locks, agents' journals are what tells
         return
     fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _check_unused(path: Path) -> None:
-    """An agent that runs holds its journal, whoever started it. What else is wrong with one does not matter here."""
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(journal_file.connect(path, "ro")) as connection:
-        try:
-            connection.execute("SELECT count(*) FROM about").fetchone()
-        except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", -1) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise AmbleError(f"the journal {path} is in use by another process; stop that one first.") from error
 
 
 def remove(folder: Path) -> None:

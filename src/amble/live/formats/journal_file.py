@@ -21,6 +21,7 @@ ARITHMETIC = (
 )
 APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it in the header
 SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 WAIT_S = 1.0  # for another process to let go of the file
 STATE, RECORD = ("about", "rows"), ("visits", "events")  # the tables that an agent goes on from, and the others
 
@@ -109,7 +110,7 @@ def check_format(path: Path, version: int, record_only: bool = False) -> None:
     if version == WITH_LEDGERS and not record_only:
         raise AmbleError(
             f"{path} is a journal of format {version}, of an earlier amble: its record is read, but a run goes on in "
-            f"format {FORMAT} only; finish the run with the amble that began it, or begin it anew in a new folder."
+            f"format {FORMAT} only; finish the run with the amble that began it, or start it again in a new folder."
         )
     if version not in (FORMAT, WITHOUT_BURIED, WITH_LEDGERS):
         raise AmbleError(f"{path} is a journal of format {version}, and this amble reads format {FORMAT}.")
@@ -135,6 +136,25 @@ def buried_before_4(kind: str, words: str) -> list[str]:
 
 def load(connection: sqlite3.Connection, rows: Rows) -> dict[str, Any]:
     return {name: rows.unpack(name, body) for name, body in connection.execute("SELECT name, body FROM rows")}
+
+
+class InUse(AmbleError):
+    """Another process has the journal open."""
+
+
+def in_use(path: Path) -> bool:
+    """An agent that runs holds its journal, whoever started it. What else is wrong with one does not matter here."""
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(path, "ro")) as connection:
+        try:
+            connection.execute("SELECT count(*) FROM about").fetchone()
+        except sqlite3.OperationalError as error:
+            return _primary_code(error) in BUSY
+    return False
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    """SQLite's code, without the details that it adds above."""
+    return getattr(error, "sqlite_errorcode", -1) & 0xFF
 
 
 class Unwritable(AmbleError):
@@ -164,11 +184,11 @@ def sentences(path: Path) -> Iterator[None]:
     except OSError as error:
         raise _unusable(path, error) from error
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", -1) & 0xFF  # without the details that SQLite adds above
+        code = _primary_code(error)
         if code == sqlite3.SQLITE_FULL:
             raise Unwritable(f"there is no space left for the journal {path}; make some, and it goes on.") from error
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise AmbleError(f"the journal {path} is in use by another process; stop that one first.") from error
+        if code in BUSY:
+            raise InUse(f"the journal {path} is in use by another process; stop that one first.") from error
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR):
             raise _unusable(path, error) from error
         if code == sqlite3.SQLITE_CONSTRAINT:

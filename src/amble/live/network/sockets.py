@@ -1,11 +1,14 @@
 """What is done to sockets that Zenoh does not do by itself: its own are found among the open files of this process."""
 
 import contextlib
+import errno
 import logging
 import os
 import socket
 import struct
 from collections.abc import Iterator
+
+from amble.errors import AmbleError
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +31,21 @@ def cut_off(here: str, there: str) -> bool:
                 held.shutdown(socket.SHUT_RDWR)
                 return True
     return False
+
+
+def check_free(host: str, port: int) -> None:
+    """Raise a sentence if nobody could listen there; Zenoh's own is long, and does not say what to do."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(address)
+            trial.listen()
+    except OSError as error:
+        advice = "give a free port and an address of this machine"
+        if error.errno == errno.EADDRINUSE:
+            advice = "another program listens there, or this agent runs from a copy of its folder: end that one first"
+        raise AmbleError(f"cannot listen on {host} port {port} ({error.strerror}); {advice}.") from error
 
 
 def more_files() -> None:

@@ -29,7 +29,7 @@ from amble.live.network.links import End, Links
 from amble.live.network.place import Place, alive_key, ask_key, door_key, settings
 from amble.live.network.pulse import SLACK_S, Pulse
 from amble.live.network.sending import PART_BYTES, PROBE, Joiner, Window, parts
-from amble.live.network.sockets import cut_off
+from amble.live.network.sockets import check_free, cut_off
 from amble.live.network.staying import stay
 from amble.live.seldom import Seldom, more
 
@@ -91,9 +91,9 @@ class Transport:
             transport._worker.start()
         except transport._zenoh.ZError as error:
             transport.close()
+            check_free(place.host, place.port)
             raise AmbleError(
-                f"cannot listen on {place.host} port {place.port} ({_reason(error)}); give a free port and an address "
-                "of this machine, and see that the agent does not run already."
+                f"cannot listen on {place.host} port {place.port} ({_reason(error)}); see to its certificate and key."
             ) from error
         except BaseException:
             transport.close()  # an open session would keep the process from ending

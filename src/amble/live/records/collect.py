@@ -9,7 +9,7 @@ from amble.live import status
 from amble.live.formats import journal_file
 from amble.live.formats.journal import Event, Visited, read_events
 from amble.live.records.record import Record
-from amble.live.settings.agent_config import FILE, AgentConfig
+from amble.live.settings.agent_config import FILE, AgentConfig, agents_in
 from amble.run import ending
 
 JOURNAL = "journal.db"
@@ -32,7 +32,7 @@ def folders_in(folder: Path) -> list[Path]:
         raise AmbleError(f"{folder} is a file; give an agent's folder, or the bundle of several.")
     if not folder.is_dir():
         raise AmbleError(f"there is no folder {folder}; give an agent's folder, or the bundle of several.")
-    inside = [folder] if (folder / FILE).is_file() else sorted(path.parent for path in folder.glob(f"*/{FILE}"))
+    inside = [folder] if (folder / FILE).is_file() else agents_in(folder)
     if not inside:
         raise AmbleError(f"{folder} has no {FILE}, nor has a folder in it; give what amble up or amble init made.")
     return inside

@@ -1,6 +1,7 @@
 """What one agent needs to know of a run: the file agent.toml in its folder."""
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ from amble.live.settings.start import Start
 
 FILE = "agent.toml"
 FORMAT = 1
+GIVE = "give the folder of an agent, as amble init, amble join or amble up made it"
+SHOWN_MAX = 10  # agents' folders in a sentence
 STALL_PAUSES = 3  # an answer is waited for at least so many pauses of our own, for others may have it, too
 TELL_PART = 0.05  # of the patience: until who gave a token is told that it was handed on
 MADE = "# Made by amble for one agent. What all agents must agree on is best changed in the run's own file.\n"
@@ -58,6 +61,33 @@ AGENT = {
     "neighbours": toml.list_of(toml.table, "a list of tables"),
 }
 OPTIONAL = ("data", "guests", "record", "start")
+
+
+def agents_in(folder: Path) -> list[Path]:
+    """The folders of agents in this folder."""
+    return sorted(path.parent for path in folder.glob(f"*/{FILE}"))
+
+
+def no_agent(folder: Path) -> AmbleError:
+    """What is wrong with a folder that is not an agent's, and which may be meant."""
+    if folder.is_file():
+        return AmbleError(f"{folder} is a file; give the folder of an agent, {folder.parent}, for example.")
+    if not folder.exists():
+        beside = {path.name: path for path in agents_in(folder.parent)}
+        near = difflib.get_close_matches(folder.name, list(beside), n=1)
+        meant = [beside[name] for name in near] or list(beside.values())
+        advice = f"did you mean {listed(meant)}" + "?" if meant else f"{GIVE}."
+        return AmbleError(f"there is no folder {folder}; {advice}")
+    if several := agents_in(folder):
+        return AmbleError(f"{folder} holds the folders of several agents; give one of them: {listed(several)}.")
+    return AmbleError(f"{folder} has no {FILE}; {GIVE}.")
+
+
+def listed(folders: Sequence[Path]) -> str:
+    names = [str(folder) for folder in folders]
+    if len(names) > SHOWN_MAX:
+        return f"{', '.join(names[:SHOWN_MAX])} or one of {len(names) - SHOWN_MAX} more"
+    return " or ".join(([", ".join(names[:-1])] if len(names) > 1 else []) + names[-1:])
 
 
 class Peer(NamedTuple):
@@ -171,6 +201,8 @@ class AgentConfig:
         """From the agent's folder, everything checked again: somebody may have edited it. With those neighbours that
         it has let in since, unless guests=False.
         """
+        if not (folder / FILE).is_file():
+            raise no_agent(folder)
         given = toml.read(folder / FILE, "agent's settings")
         given = toml.check(given, FILE, AGENT, [key for key in AGENT if key not in OPTIONAL])
         peers = [Peer(**toml.check(each, "[[neighbours]]", PEER, tuple(PEER))) for each in given["neighbours"]]
