@@ -64,8 +64,10 @@ def agent(
     """Run one agent until the run ends. Its data stay here: only the token's numbers travel.
 
     Started again after a crash, it goes on from its journal. Ctrl-C, or SIGTERM, ends it cleanly at any time.
-    Exit code 3 if no token ever came to it: then it has no model, and writes none. Why an agent did not start is also
-    in `amble status`.
+
+    Exit code 0 when the run has ended and the agent has its model, or the agent has left. 2 if it did not start; why is
+    also in `amble status`. 3 if the run has ended and the agent has no model: no token came to it, or the run diverged.
+    130 or 143 if Ctrl-C or SIGTERM stopped it before the run ended.
 
     With --check nothing is started and nothing is written: the settings, the certificate and key, the data, the
     journal, the port and each neighbour get one line each. Exit code 0 if all is well, 1 if something is wrong;
