@@ -71,6 +71,26 @@ def test_methods_walk_timing_and_limits_from_options(tmp_path):
     assert second.stopped == "time_s"
 
 
+def test_tuning_keeps_the_values_that_are_given_and_says_so(tmp_path):
+    words = ["-m", "WPG:alpha=0.3", "-m", "I-BCD", "-m", "Relay", "--tune"]
+    done = run_amble("compare", "-n", 4, *words, "--hops", 40, "-o", "x", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    given, tuned, relay = (amble.load_run(path) for path in sorted((tmp_path / "x").glob("*.json")))
+    assert (given.method.alpha, given.tuning, relay.tuning) == (0.3, {}, {})
+    assert tuned.tuning["setting"] == "tau"
+    assert "Steps and penalties were chosen by pilot runs; as given: alpha of WPG." in done.stdout
+    default = Experiment().with_settings({"tune": True})
+    assert all(tuned for _, tuned in default.make_methods())  # nobody gave the paper's values
+
+
+def test_tuning_is_said_method_by_method():
+    problem = amble.split(amble.load("diabetes"), agents=4)
+    runs = amble.compare([amble.WPG(), amble.WPG()], problem, hops=20, tune=[True, False], optimum=False)
+    assert [bool(run.tuning) for run in runs] == [True, False]
+    with pytest.raises(amble.AmbleError, match="tune has 1 values for 2 methods"):
+        amble.compare([amble.WPG(), amble.WPG()], problem, hops=20, tune=[True])
+
+
 def test_draw_makes_the_papers_two_figures_from_a_saved_run(tmp_path):
     problem = amble.split(amble.load("diabetes"), agents=6)
     for name, method in (("walk", amble.APIBCD(tokens=2)), ("round", amble.SyncWalks())):
@@ -94,6 +114,9 @@ BAD = [
     (["--agents", "0"], "at least one agent"),
     (["--agents", "1000"], "at most 354 agents"),
     (["--hops", "-3"], "hops=-3 was given"),
+    (["--hops", "abc"], "--hops abc was given; it must be a whole number."),
+    (["-n=2.5"], "--agents 2.5 was given; it must be a whole number."),
+    (["--time-s", "10s"], "--time-s 10s was given; it must be a number."),
     (["--how", "by-label"], "how='even'"),
     (["--loss", "softmx"], "did you mean 'softmax'"),
     (["--loss", "logistic"], "loss='logistic' was given for regression; it takes 'least-squares'"),

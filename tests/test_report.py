@@ -1,6 +1,11 @@
 """Figures, pictures, tables and the progress bar: what they show is what the run holds."""
 
+import contextlib
 import io
+import os
+import re
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -9,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import amble
-from amble import progress
+from amble import progress, tuning
 from amble.report import figures, paper_figure, pictures
 from amble.report.curves import section_curves
 from amble.report.looks import looks
@@ -175,6 +180,42 @@ def test_a_bar_with_speed_and_time_left_appears_after_two_seconds_and_not_before
         meter.bar.refresh()
     assert "50 hops/s" in screen.getvalue()
     assert "200/1000" in screen.getvalue()
+
+
+def test_a_bar_counts_the_pilot_runs_of_tuning():
+    """On a real terminal, with bars from the first moment on."""
+    pty = pytest.importorskip("pty")
+    script = (
+        "import amble; from amble import progress; progress.QUIET_S = 0.0\n"
+        "problem = amble.split(amble.load('diabetes'), agents=4)\n"
+        "amble.simulate(amble.WPG(), problem, hops=40, tune=True, optimum=False)\n"
+    )
+    reading, writing = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=writing)
+    os.close(writing)
+    screen = b""
+    with contextlib.suppress(OSError):  # Linux says so at the end of a terminal
+        while piece := os.read(reading, 4096):
+            screen += piece
+    os.close(reading)
+    assert process.wait(timeout=120) == 0
+    counts = [tuple(map(int, each)) for each in re.findall(r"tuning WPG.*? (\d+)/(\d+)", screen.decode())]
+    assert counts[0][1] == tuning.POWERS[2] + len(tuning.FINE) + 1  # and one long one
+    assert len({done for done, _ in counts}) > 1
+    assert "pilot runs/s" in screen.decode()
+
+
+def test_a_table_says_how_many_agents_were_not_visited():
+    runs = amble.compare([amble.WPG(), amble.DGD()], PROBLEM, "ring", hops=4, walk="cycle")
+    assert len(runs[0].unvisited) == 2
+    assert {*runs[0].unvisited} | {*runs[0].schedule.agent.tolist()} == {*range(6)}
+    assert runs[1].unvisited == ()
+    assert "WPG: 2 of 6 agents were not visited; more hops reach them." in str(runs)
+    assert "DGD:" not in str(runs)
+    assert "4 hops (2 of 6 agents not visited)" in repr(runs[0])
+    whole = amble.compare([amble.WPG()], PROBLEM, "ring", hops=6, walk="cycle")
+    assert whole[0].unvisited == ()
+    assert "not visited" not in str(whole) + repr(whole[0])
 
 
 def test_compare_passes_warnings_on_and_refuses_an_empty_list():

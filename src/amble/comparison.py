@@ -187,7 +187,7 @@ def compare(
     timing: Any = "paper",
     seed: int = 0,
     start: Any = None,
-    tune: bool = False,
+    tune: bool | Sequence[bool] = False,
     every: int | None = None,
     penalised: bool = False,
     optimum: bool = True,
@@ -201,9 +201,10 @@ def compare(
     Parameters
     ----------
     methods : a list of methods with their settings
-    problem, network, hops, rounds, time_s, comm_units, tolerance, walk, timing, seed, start, tune, every, optimum,
-    engine, progress : as of `simulate`
+    problem, network, hops, rounds, time_s, comm_units, tolerance, walk, timing, seed, start, every, optimum, engine,
+    progress : as of `simulate`
     penalised : the same, for those of the methods that minimise an F; at least one must
+    tune : choose the step or penalty of every method first, by pilot runs; or a list, which says it method by method
     keep : a folder in which each run is saved as soon as it is done; one that holds a comparison already is refused
     again : replace that one instead, as soon as the first run is done
 
@@ -223,7 +224,12 @@ def compare(
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not methods:
         raise AmbleError(f"{methods!r} was given as methods; {listed}.")
     check_problem(problem)
-    check_flags(tune=tune, penalised=penalised, optimum=optimum, progress=progress, again=again)
+    tuned = list(tune) if isinstance(tune, Sequence) and not isinstance(tune, str) else [tune] * len(methods)
+    if len(tuned) != len(methods):
+        raise AmbleError(f"tune has {len(tuned)} values for {len(methods)} methods; give one per method, or True.")
+    for each in tuned:
+        check_flags(tune=each)
+    check_flags(penalised=penalised, optimum=optimum, progress=progress, again=again)
     for method in methods:
         check(method)
     if penalised:
@@ -242,7 +248,6 @@ def compare(
         "timing": timing,
         "seed": seed,
         "start": start,
-        "tune": tune,
         "every": every,
         "optimum": optimum,
         "engine": engine,
@@ -252,10 +257,11 @@ def compare(
         check_folder(as_path(keep, "the folder for the runs"), again, REPLACE)
     runs: list[Run] = []
     with interruptible() as asked:
-        for method in methods:
+        for method, tune_it in zip(methods, tuned, strict=True):
             if asked.is_set():
                 break
-            runs.append(simulate(method, problem, network, penalised=penalised and penalty.has_one(method), **options))
+            options |= {"penalised": penalised and penalty.has_one(method), "tune": tune_it}
+            runs.append(simulate(method, problem, network, **options))
             if keep is not None:
                 if len(runs) == 1:
                     remove_runs(Path(keep))

@@ -35,17 +35,14 @@ OPTIONAL = {
     "loss": str,
     "start": list,
 }
-
-
-def paper_methods() -> list[dict[str, Any]]:
-    """The paper's four, at the settings of its first figure (it gives gAPI-BCD none), and the tracked token rule."""
-    return [
-        {"name": "I-BCD", "tau": 1.0},
-        {"name": "API-BCD", "tau": 0.1, "tokens": 5},
-        {"name": "API-BCD", "tau": 0.1, "tokens": 5, "token_rule": "tracked"},
-        {"name": "gAPI-BCD", "tau": 0.1, "tokens": 5},
-        {"name": "WPG", "alpha": 0.5},
-    ]
+# the paper's four, at the settings of its first figure (it gives gAPI-BCD none), and the tracked token rule
+PAPER_METHODS: list[dict[str, Any]] = [
+    {"name": "I-BCD", "tau": 1.0},
+    {"name": "API-BCD", "tau": 0.1, "tokens": 5},
+    {"name": "API-BCD", "tau": 0.1, "tokens": 5, "token_rule": "tracked"},
+    {"name": "gAPI-BCD", "tau": 0.1, "tokens": 5},
+    {"name": "WPG", "alpha": 0.5},
+]
 
 
 @dataclass(frozen=True)
@@ -79,9 +76,9 @@ class Experiment:
     penalised: bool = False  # F of the paper's eq. 3 and 10 as a column of the history
     seed: int = 0
     start: list[float] | None = None  # the initial model: see amble.simulate
-    tune: bool = False
+    tune: bool = False  # a step or penalty that a method is given stays as it is
     out: str = "amble-out"
-    methods: list[dict[str, Any]] = field(default_factory=paper_methods)
+    methods: list[dict[str, Any]] = field(default_factory=lambda: PAPER_METHODS)
 
     def with_settings(self, given: dict[str, Any]) -> "Experiment":
         """Some settings replaced, each checked for its name and kind."""
@@ -101,7 +98,23 @@ class Experiment:
         if self.walk not in ("auto", *walks.NAMES):
             raise unknown("walk", self.walk, ("auto", *walks.NAMES))
         timings.make(self.timing).factors(self.agents)
-        chosen = []
+        chosen = [method for method, _ in self.make_methods()]
+        if not chosen:
+            raise AmbleError("no methods were given; name at least one.")
+        if self.penalised:
+            penalised.check(*chosen)
+        keys = ("agents", "how", "alpha", "sizes", "seed", "test", "loss", "ridge", "intercept", "scale", "weights")
+        problem = split(self.read_data(), **{key: getattr(self, key) for key in keys})
+        for method in chosen:
+            limits(method, problem, self.hops, None, self.time_s, self.comm_units, self.tolerance)
+        if self.start is not None:
+            initial_model(self.start, problem)
+        return chosen, problem, networks.named(self.network, self.agents, self.density, self.seed)
+
+    def make_methods(self) -> list[tuple[Any, bool]]:
+        """The methods, each with whether its step or penalty is to be tuned: one that the user gives stays as it is."""
+        by_user = self.methods is not PAPER_METHODS
+        chosen: list[tuple[Any, bool]] = []
         for given in self.methods:
             if not isinstance(given, dict):
                 raise AmbleError(
@@ -114,21 +127,12 @@ class Experiment:
                     raise AmbleError(
                         f"settings were given with all ({given}); each method has its own: name it with them."
                     )
-                chosen += [methods.make(label, {}) for label in methods.METHODS]
+                chosen += [(methods.make(label, {}), self.tune) for label in methods.METHODS]
                 continue
             name = own.from_file(given["name"]) if own.names_file(str(given["name"])) else given["name"]
-            chosen.append(methods.make(name, {key: value for key, value in given.items() if key != "name"}))
-        if not chosen:
-            raise AmbleError("no methods were given; name at least one.")
-        if self.penalised:
-            penalised.check(*chosen)
-        keys = ("agents", "how", "alpha", "sizes", "seed", "test", "loss", "ridge", "intercept", "scale", "weights")
-        problem = split(self.read_data(), **{key: getattr(self, key) for key in keys})
-        for method in chosen:
-            limits(method, problem, self.hops, None, self.time_s, self.comm_units, self.tolerance)
-        if self.start is not None:
-            initial_model(self.start, problem)
-        return chosen, problem, networks.named(self.network, self.agents, self.density, self.seed)
+            method = methods.make(name, {key: value for key, value in given.items() if key != "name"})
+            chosen.append((method, self.tune and not (by_user and methods.tunable(method) in given)))
+        return chosen
 
     def read_data(self) -> Dataset:
         """The data set of that name, or else in the file of that path."""
@@ -152,8 +156,9 @@ class Experiment:
         if keep is not None:
             check_folder(keep, again, "give another with --out, or --again to replace it")
             make_folder(keep)
-        names = (*LIMITS, "walk", "timing", "seed", "start", "every", "tune", "penalised")
+        names = (*LIMITS, "walk", "timing", "seed", "start", "every", "penalised")
         options = {name: getattr(self, name) for name in names}
+        options["tune"] = [tuned for _, tuned in self.make_methods()]
         return compare(chosen, problem, network, keep=keep, again=again, progress=progress, **options)
 
 

@@ -21,7 +21,9 @@ class Meter:
         self.bar: Any = None
         self.task: Any = None
 
-    def update(self, done: int) -> None:
+    def update(self, done: int, total: int | None = None) -> None:
+        """So much is done; a total given here replaces the earlier one."""
+        self.total = self.total if total is None else total
         elapsed = time.monotonic() - self.started
         finished = self.total is not None and done >= self.total
         if not self.show or (self.bar is None and (elapsed < QUIET_S or finished)):
@@ -29,7 +31,9 @@ class Meter:
         if self.bar is None:
             self._open()
         rate = (done - self.begin) / max(elapsed, 1e-9)
-        self.bar.update(self.task, completed=done, rate=f"{rate:,.0f}")
+        self.bar.update(
+            self.task, completed=done, total=self.total, rate=f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+        )
 
     def _open(self) -> None:
         from rich.console import Console

@@ -85,7 +85,8 @@ class Run:
     def __repr__(self) -> str:
         last = {key: column[-1] for key, column in self.history.items()}
         words = ", ".join(f"{key} {last[key]:.3g}" for key in ("metric", "distance") if key in last)
-        where = f"{self.problem['name']}, {self.schedule.hops:,} hops"
+        missed = f" ({len(self.unvisited)} of {self.network.agents} agents not visited)" if self.unvisited else ""
+        where = f"{self.problem['name']}, {self.schedule.hops:,} hops{missed}"
         return f"Run({self.label} on {where}, {words}, stopped: {self.stopped})"
 
     @property
@@ -112,6 +113,14 @@ class Run:
             )
         agents = self.state.agents
         return np.asarray(agents.x if hasattr(agents, "x") else agents.own.x)  # of a board whose class is not here
+
+    @property
+    def unvisited(self) -> tuple[int, ...]:
+        """The numbers of the agents that no token came to; the model knows nothing of their rows."""
+        everyone = range(self.network.agents)
+        if isinstance(self.schedule, Rounds):
+            return () if self.schedule.hops else tuple(everyone)
+        return tuple(sorted({*everyone} - {*self.schedule.agent.tolist()}))
 
     @property
     def label(self) -> str:

@@ -102,9 +102,9 @@ def simulate(
     if tune:
         from amble.tuning import tune as search  # which calls simulate
 
-        method, tuning = search(
-            method, problem, network, walk=walk, timing=timing, seed=seed, start=start, engine=engine
-        )
+        options = {"walk": walk, "timing": timing, "seed": seed, "start": start, "engine": engine}
+        with Meter(f"tuning {method.label}", None, show=progress, unit="pilot runs") as meter:
+            method, tuning = search(method, problem, network, watch=meter.update, **options)
     timing = timings.make(timing)
     begun = Run(
         method=method,

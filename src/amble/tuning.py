@@ -13,7 +13,7 @@ compares the best value with others around it on runs of full length.
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,21 +86,25 @@ def tune(
     powers: tuple[float, float, int] = POWERS,
     long: int = LONG,
     reading: str | None = None,
+    watch: Callable[[int, int], object] = lambda *_: None,
     **options: Any,
 ) -> tuple[Any, dict[str, Any]]:
     """The method with its step or penalty chosen, and a record of what was tried; takes the options of `simulate`.
 
     `reading` names the model whose loss counts: "" is the tokens' mean, "_local" the mean of the agents' x_i.
+    `watch` is told after each pilot run how many are done, and of how many at least.
     """
-    names = [f.name for f in fields(method) if f.name in methods.positive(method)]
-    if not names:
+    name = methods.tunable(method)
+    if name is None:
         return method, {}
-    name = names[0]
     scale = scale_of(name, problem)
     hops = laps * problem.agents
     trials: dict[float, Trial] = {}
+    done = 0
+    least = powers[2] + len(FINE) + (long > 1)
 
     def pilot(value: float, hops: int) -> Trial:
+        nonlocal done
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             own = replace(method, **{name: value})
@@ -108,6 +112,8 @@ def tune(
             run = simulations.simulate(
                 own, problem, network, hops=hops, every=every, optimum=False, progress=False, **options
             )
+        done += 1
+        watch(done, max(done, least))
         return trial(run, problem, reading or "")
 
     def best_of(powers: Sequence[float]) -> float:

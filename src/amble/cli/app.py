@@ -11,6 +11,7 @@ PANELS = {
     "Live": ("up", "init", "agent", "status", "stop", "join", "leave", "collect", "replay", "chaos"),
     "Data": ("data", "predict"),
 }
+WORDS = "amble.words"  # where a context keeps the words of the command line
 ORDER = [name for names in PANELS.values() for name in names]
 
 
@@ -30,8 +31,51 @@ class Commands(TyperGroup):
             command.rich_help_panel = panels[0] if panels else None
         return command
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        ctx.meta[WORDS] = list(args)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """A word in place of a number is one sentence, like all other bad input."""
+        words = ctx.meta[WORDS]
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            sentence = _no_number(error, words)
+            if sentence is None:
+                raise
+            raise sentence from error
+
     def get_params(self, ctx: Any) -> Any:
         return _hide_flag_types(super().get_params(ctx))
+
+
+def _no_number(error: Any, words: list[str]) -> Exception | None:
+    """The sentence for an option that takes a number and was given something else; None for any other mistake."""
+    from inspect import unwrap
+    from itertools import pairwise
+    from typing import get_type_hints
+
+    from amble.errors import AmbleError
+
+    param, callback = error.param, getattr(getattr(error.ctx, "command", None), "callback", None)
+    if param is None or callback is None:
+        return None
+    kinds = _leaves(get_type_hints(unwrap(callback)).get(param.name))
+    values = [after for word, after in pairwise(words) if word in param.opts]
+    values += [word.partition("=")[2] for word in words if word.partition("=")[0] in param.opts and "=" in word]
+    if not kinds & {int, float} or not values:
+        return None
+    least = getattr(param, "min", getattr(getattr(param, "type", None), "min", None))  # typer's, or click's
+    expected = ("a whole number" if int in kinds else "a number") + ("" if least is None else f", {least} or more")
+    return AmbleError(f"{param.opts[0]} {', '.join(values)} was given; it must be {expected}.")
+
+
+def _leaves(hint: Any) -> set[Any]:
+    """int and None of int | None, and so on."""
+    from typing import get_args
+
+    return {hint}.union(*(_leaves(part) for part in get_args(hint)))
 
 
 def _hide_flag_types(params: Any) -> Any:

@@ -23,6 +23,8 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 
 `amble compare -m all --tune` - every method, each with its step or penalty chosen by the same small search
 
+`amble compare -m WPG:alpha=0.5 -m I-BCD --tune` - a value that you give is kept: only I-BCD's penalty is chosen
+
 `amble compare --data rows.csv --target price --one-hot` - a file of your own: .csv, .tsv, .npz, .parquet, LIBSVM text
 
 `amble compare --data digits --how dirichlet --alpha 0.1` - agents that hold unlike labels
@@ -142,7 +144,9 @@ def compare(
     start: Annotated[
         Path | None, of(RUN, help="The initial model: a .npy file, as numpy.save(path, run.model) writes it.")
     ] = None,
-    tune: Annotated[bool, of(RUN, "--tune", help="Choose each method's step or penalty by pilot runs first.")] = False,
+    tune: Annotated[
+        bool, of(RUN, "--tune", help="Choose steps and penalties that are not given, by pilot runs.")
+    ] = False,
     penalised: Annotated[
         bool, of(RUN, "--penalised", help="Record the paper's F (eq. 3, 10) of methods that minimise it.")
     ] = False,
@@ -214,8 +218,7 @@ def compare(
             say("before the first run; nothing was written.", "stopped")
             raise typer.Exit(asked.code)
         screen.print(chosen.table())
-        if not settings.tune:
-            screen.print("Steps and penalties as given, or by default; --tune chooses them.", style="dim")
+        screen.print(steps_note(chosen, settings.tune), style="dim", markup=False, highlight=False)
         names = [f"{file_name(k, run)}.json" for k, run in enumerate(chosen, 1)] + draw_all(chosen, folder)
         screen.print(
             f"written to {folder}/: {', '.join(names)} (each .json with its .npz)", markup=False, highlight=False
@@ -223,6 +226,16 @@ def compare(
         if asked.is_set():
             say("the table and files hold what was done until then.", "stopped early:")
             raise typer.Exit(asked.code)
+
+
+def steps_note(chosen: Any, tune: bool) -> str:
+    """Where the steps and penalties of a comparison come from."""
+    from amble.methods import tunable
+
+    if not tune:
+        return "Steps and penalties as given, or by default; --tune chooses them."
+    kept = [f"{tunable(run.method)} of {run.method.label}" for run in chosen if tunable(run.method) and not run.tuning]
+    return f"Steps and penalties were chosen by pilot runs{'; as given: ' if kept else ''}{', '.join(kept)}."
 
 
 def draw_all(chosen: Any, folder: Path) -> list[str]:

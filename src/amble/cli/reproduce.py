@@ -11,7 +11,8 @@ from amble.cli.app import app, console, say
 @app.command(short_help="The paper's figures 3 to 6 and a verdict on each of its claims, as one page.")
 def reproduce(
     figure: Annotated[
-        list[int] | None, typer.Option("--figure", "-f", help="3, 4, 5 or 6; repeat it.  [default: all]")
+        list[int] | None,
+        typer.Option("--figure", "-f", help="3, 4, 5 or 6, without the other claims; repeat it.  [default: all]"),
     ] = None,
     quick: Annotated[
         bool,
@@ -33,7 +34,7 @@ def reproduce(
     """Run the paper's numerical section again: cpusmall, cadata, ijcnn1 and USPS, its methods at its settings, every
     method tuned, and Relay; then say, figure by figure, which of the paper's claims held. All methods of a figure
     have the same virtual time and the same communication. Without --figure also its claims about the size and the kind
-    of the network, and its worked example.
+    of the network, and its worked example; with --figure these other claims are left out.
 
     Runs that are done are kept and not made again; Ctrl-C stops, and the same command goes on from there. Data sets
     that are not on this machine are fetched first (`amble data` lists them).
@@ -88,4 +89,6 @@ def reproduce(
         screen.print(verdict_table([section for section in sections if section.group == group]))
     if others:
         screen.print(studies_table(others))
+    if figure is not None:
+        say("The paper's other claims were left out, as --figure was given; without it they are tested.")
     say(f"written to {out}/: {', '.join(path.name for path in written)}; the runs are in {out}/runs")

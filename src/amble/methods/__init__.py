@@ -57,7 +57,7 @@ METHODS: dict[str, type[Any]] = {
 
 __all__ = [
     "METHODS", "check", "first_state", "is_round", "make", "message_numbers", "positive", "round_units", "rules",
-    "settings",
+    "settings", "tunable",
 ]  # fmt: skip
 
 
@@ -106,6 +106,11 @@ def settings(method: Any) -> dict[str, Any]:
 def positive(method: Any) -> tuple[str, ...]:
     """The settings that must be above zero: its step or penalty."""
     return tuple(getattr(method, "positive", ()))
+
+
+def tunable(method: Any) -> str | None:
+    """The setting that tuning chooses: the first of those that must be above zero; None where there is none."""
+    return next((field.name for field in fields(method) if field.name in positive(method)), None)
 
 
 def make(name: str | type[Any], given: dict[str, Any]) -> Any:

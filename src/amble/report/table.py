@@ -55,6 +55,10 @@ def comparison_table(comparison: Any) -> Table:
         f"{word}: on test rows; (of the agents' mean x){'' if best != best else f'; optimum: {known(best)}'}.\n"
         "Idle: share of agents' seconds without computing.\nDistance: |w - w*| / |w*|."
     )
+    for run in comparison.runs:
+        if run.unvisited:
+            missed = f"{len(run.unvisited)} of {run.network.agents} agents were not visited; more hops reach them"
+            table.caption += f"\n{run.method.label}: {missed}."
     table.add_column("method", overflow="fold")
     for heading in ("hops", "virtual\ntime", "comm.\nunits", "bytes", "idle", f"{word}\n(mean x)", "distance"):
         table.add_column(heading, justify="right", no_wrap=True)
