@@ -199,9 +199,11 @@ def test_an_agent_with_a_model_that_is_told_to_stop_says_so_by_the_same_code(tmp
 
 def test_an_agent_of_a_run_that_has_ended_says_so_at_once(tmp_path):
     """Its neighbours are not there, and nobody is told to look for them."""
-    cluster, _ = make(tmp_path / "run", stop={"hops": 90})
+    cluster, _ = make(tmp_path / "run")
     with cluster:
         cluster.start_all()
+        wait_for(lambda: all(visits(cluster, name) > 20 for name in cluster.config.agents))
+        assert run_amble("stop", cluster.folder).returncode == 0
         wait_for(lambda: not cluster.running())
         ended = cluster.status("agent01").stopped
         before = len(log_of(cluster, "agent01"))

@@ -179,6 +179,7 @@ def test_help_has_examples_shows_flags_as_flags_and_fits_80_columns(words, monke
     assert re.search(r"^ Examples? ", text, re.M)
     assert f"amble {' '.join(words)}" in text.partition("Usage:")[2].partition("\n")[2]
     assert "bool" not in text.lower()
+    assert "list[" not in text
     assert max(map(len, text.splitlines())) <= 80
 
 

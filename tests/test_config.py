@@ -61,10 +61,12 @@ BAD = [
     (model(task="classification", labels=[0, 1], y_mean=1.0), "labels are not scaled"),
     (model(task="classification", labels=[[0]]), "it must be a list of all labels"),
     ({"model": {"task": "regression"}}, r"\[model\] has no columns; add it"),
-    ({"stop": {}}, r"\[stop\] is empty, and the run would never end; give tolerance, hops or seconds"),
+    ({"stop": {}}, r"\[stop\] has no limit, and the run would never end; give tolerance \(above 0\), hops or s"),
     ({"stop": None}, "the run has no stop"),
     ({"stop": {"hops": 0}}, "hops = 0 was given; it must be a whole number from 1"),
     ({"stop": {"hops": 10.5}}, "hops = 10.5 was given"),
+    ({"stop": {"tolerance": 0}}, "the run would never end"),
+    ({"stop": {"tolerance": -1e-9}}, "it must be a number above zero and below 1, or 0: then it ends no run"),
     ({"stop": {"tolerance": 1}}, "tolerance = 1 was given; it must be a number above zero and below 1"),
     ({"stop": {"seconds": -1}}, "seconds = -1 was given; it must be a number above zero"),
     ({"stop": {"second": 1}}, "did you mean 'seconds'"),
@@ -317,6 +319,17 @@ def test_a_token_is_sent_to_neighbours_only(tmp_path):
     replace(own, next=({"b": "d"}, {})).write(tmp_path)
     with refused("sends a token next to 'd', who is no neighbour"):
         AgentConfig.read(tmp_path)
+
+
+def test_a_tolerance_of_0_is_none(tmp_path):
+    without, zero = made(stop={"hops": 50}), made(stop={"hops": 50, "tolerance": 0})
+    assert zero.stop == without.stop
+    assert zero.agent("a").digest == without.agent("a").digest
+    zero.agent("a").write(tmp_path)
+    assert AgentConfig.read(tmp_path).protocol_settings().tolerance == 0.0
+    written = (tmp_path / "agent.toml").read_text()
+    (tmp_path / "agent.toml").write_text(written.replace("hops = 50", "hops = 50\ntolerance = 0.0"))
+    assert AgentConfig.read(tmp_path).digest == without.agent("a").digest
 
 
 def test_a_folder_that_is_no_agents_is_refused_with_those_that_are(tmp_path):

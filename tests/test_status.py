@@ -195,7 +195,7 @@ def test_the_watching_of_a_run_that_failed_does_not_exit_0(tmp_path, cause, code
     told = run("status", "--watch", cluster.folder)
     assert (told.returncode, told.stdout.splitlines()[0]) == (
         code,
-        "the run has ended: it is over; 0 of 3 up, 0 visits, 0 B heard",
+        "the run has ended: it is over; 0 visits, 0 B heard",
     )
 
 
@@ -259,7 +259,7 @@ def test_the_last_line_says_that_all_have_ended():
     last = {name: status.changed(said, state="ended", **over) for name, said in up.items()}
     looks = [glance.overview(said, dict.fromkeys("ab", Path("x")), NOW_S) for said in (up, first, last)]
     assert view.changes(looks[0], looks[1])[-1] == "the run has ended: it is over; 1 of 2 up, 0 visits, 0/s, 0 B heard"
-    assert view.changes(looks[1], looks[2])[-1] == "the run has ended: it is over; 0 of 2 up, 0 visits, 0 B heard"
+    assert view.changes(looks[1], looks[2])[-1] == "the run has ended: it is over; 0 visits, 0 B heard"
     assert view.changes(looks[2], looks[2]) == []
 
 
@@ -346,7 +346,8 @@ def test_a_run_is_watched_until_it_ends_and_stop_ends_it_everywhere(tmp_path):
         assert (told.returncode, told.stdout) == (0, "the run has ended: it was asked to, at agent02\n")
         lines, _ = watching.communicate(timeout=60)
         assert watching.returncode == 0
-        assert "the run has ended: it was asked to, at agent02; 0 of 4 up" in lines.splitlines()[-1]
+        last = lines.splitlines()[-1]
+        assert re.fullmatch(r"the run has ended: it was asked to, at agent02; [\d,]+ visits, [\d.]+ .?B heard", last)
         wait_for(lambda: not cluster.running())
         assert cluster.failed() == {}
     models = [trained.load(cluster.folder / name / trained.FILE).w for name in cluster.config.agents]
@@ -451,7 +452,58 @@ def test_there_is_nothing_to_stop_where_nobody_runs(tmp_path):
     assert not list(cluster.folder.glob("*/stop"))
     assert run("stop", cluster.folder, "--within", 0).returncode == 2
     told = run("status", cluster.folder)
-    assert told.stdout.startswith("no agent has been started yet; 0 of 3 up")
+    assert told.stdout.startswith("no agent has been started yet\n")
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        (Status(name="a"), "no agent has been started yet"),
+        (Status(name="a", state="stopped", visits=1), "no agent runs; 1 visit, 0 B heard"),
+        (
+            Status(name="a", state="up", process=FOREIGN, time_s=NOW_S, visits=1),
+            "running; 1 of 1 up, 1 visit, 0/s, 0 B heard",
+        ),
+    ],
+)
+def test_the_headline_counts_what_there_is(said, line):
+    assert view.headline(glance.overview({"a": said}, {"a": Path("a")}, NOW_S)) == line
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_whoever_watches_while_nobody_runs_is_told_so_and_how_to_end_it(tmp_path, terminal):
+    pty = pytest.importorskip("pty")
+    cluster = make(tmp_path / "run")
+    reading, writing = pty.openpty() if terminal else os.pipe()
+    command = [sys.executable, "-m", "amble", "status", "--watch", str(cluster.folder)]
+    watching = subprocess.Popen(command, stdout=writing, env={**os.environ, "TERM": "xterm", "COLUMNS": "80"})
+    os.close(writing)
+    shown = b""
+    while b"Ctrl-C ends this" not in shown:
+        shown += (more := os.read(reading, 100_000))
+        assert more, shown
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(60) == 130
+    os.close(reading)
+    assert b"no agent has been started yet" in shown
+    assert b"waiting for an agent to be started (amble agent FOLDER); Ctrl-C ends this" in shown
+
+
+def test_that_nobody_runs_is_told_again_when_the_last_one_has_gone(tmp_path, capsys):
+    status.write(tmp_path, Status(name="a", time_s=time.time(), state="up", process=process.this_process()))
+    looks = iter(
+        [Status(name="a", state="stopped"), Status(name="a", state="ended", stopped="it is over", cause="hops")]
+    )
+
+    def halt(_):
+        status.write(tmp_path, next(looks))
+
+    view.watch({"a": tmp_path}, halt, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("running; 1 of 1 up")
+    assert [line for line in lines if "Ctrl-C" in line] == [view.hint(glance.overview(
+        {"a": Status(name="a", state="stopped")}, {"a": tmp_path}, NOW_S))]  # fmt: skip
+    assert lines[-1].startswith("the run has ended: it is over")
 
 
 def test_ctrl_c_ends_the_watching_and_not_the_run(tmp_path):

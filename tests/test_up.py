@@ -293,6 +293,12 @@ def test_bad_input_is_one_sentence_before_any_work(tmp_path, done):
         (["--agents", 1], "a live run needs at least two"),
         (["--method", "DGD"], "it goes in rounds and has no tokens to pass"),
         (["--tolerance", 0], "the run would never end"),
+        (["--tolerance", -1], "tolerance = -1.0 was given"),
+        (["--hops", 0], "hops = 0 was given"),
+        (["--seconds", 0], "seconds = 0.0 was given"),
+        (["--out", folder, "--seconds", -1], "seconds = -1.0 was given"),
+        (["--out", folder, "--data", "nothing"], "there is no data set named 'nothing'"),
+        (["--out", folder, "--pause", 99], "pause_s = 99.0 was given"),
     ]:
         given = {"--data": "diabetes", "--out": tmp_path / "new"} | dict(zip(words[::2], words[1::2], strict=False))
         flags = [word for word in words if word == "--again"]

@@ -17,7 +17,7 @@ ORDER = [name for names in PANELS.values() for name in names]
 
 @final
 class Commands(TyperGroup):
-    """Commands in groups. A flag takes no value, so its help names no type of one."""
+    """Commands in groups. Types are plain words in their help; a flag takes no value, so it has no type."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         names = super().list_commands(ctx)
@@ -26,7 +26,7 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command: Any = super().get_command(ctx, cmd_name)
         if command is not None:
-            _hide_flag_types(command.get_params(ctx))
+            _with_plain_types(command.get_params(ctx))
             panels = [panel for panel, names in PANELS.items() if cmd_name in names]
             command.rich_help_panel = panels[0] if panels else None
         return command
@@ -47,7 +47,7 @@ class Commands(TyperGroup):
             raise sentence from error
 
     def get_params(self, ctx: Any) -> Any:
-        return _hide_flag_types(super().get_params(ctx))
+        return _with_plain_types(super().get_params(ctx))
 
 
 def _no_number(error: Any, words: list[str]) -> Exception | None:
@@ -78,10 +78,12 @@ def _leaves(hint: Any) -> set[Any]:
     return {hint}.union(*(_leaves(part) for part in get_args(hint)))
 
 
-def _hide_flag_types(params: Any) -> Any:
+def _with_plain_types(params: Any) -> Any:
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
+        elif param.nargs == -1:  # several paths, which typer would show as Python's list[Path]
+            param.display_type_rich = lambda **_: "<path>"
     return params
 
 

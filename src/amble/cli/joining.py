@@ -14,7 +14,9 @@ def join(
     name: Annotated[str, typer.Argument(help="The newcomer's name.")],
     host: Annotated[str, typer.Option(help="Where others reach it.")],
     port: Annotated[int, typer.Option(help="The port it listens on.")],
-    near: Annotated[list[str], typer.Option(help="A neighbour of its, an agent of the run; give one or more.")],
+    near: Annotated[
+        list[str], typer.Option(metavar="<name>", help="A neighbour of it, an agent of the run; give one or more.")
+    ],
     data: Annotated[str | None, typer.Option(help="Its data file's name, in its folder.")] = None,
     days: Annotated[int, typer.Option(help="How many days its certificate is valid.")] = 365,
 ) -> None:

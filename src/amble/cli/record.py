@@ -24,6 +24,7 @@ def collect(
 
     `amble collect north south west -o run`
     """
+    from amble.data.datasets import count
     from amble.errors import AmbleError
     from amble.experiment import make_folder
     from amble.live.records import collect as gather
@@ -35,9 +36,9 @@ def collect(
     make_folder(out)
     record.save(gathered, out / record.FILE)
     missing = [name for name in gathered.agents if name and name not in gathered.visits]
-    others = ", ".join(f"{count} {kind}" for kind, count in sorted(gathered.counts().items()))
+    others = ", ".join(f"{times} {kind}" for kind, times in sorted(gathered.counts().items()))
     known, active = sum(map(bool, gathered.agents)), sum(map(bool, gathered.visits.values()))
-    words = f"{gathered.hops:,} visits by {active} of {known} agents ({others or 'no events'})"
+    words = f"{count(gathered.hops, 'visit')} by {active} of {known} agents ({others or 'no events'})"
     say(f"written to {out / record.FILE}: {words}")
     visit_ms, hop_ms = 1e3 * measured.compute_s(gathered).mean(), 1e3 * measured.hops_of(gathered).mean_s
     say(f"a visit took {visit_ms:.3g} ms, a hop {hop_ms:.3g} ms")

@@ -12,7 +12,9 @@ from amble.cli.app import app, console, say
 def reproduce(
     figure: Annotated[
         list[int] | None,
-        typer.Option("--figure", "-f", help="3, 4, 5 or 6, without the other claims; repeat it.  [default: all]"),
+        typer.Option(
+            "--figure", "-f", metavar="<n>", help="3, 4, 5 or 6, without the other claims; repeat it.  [default: all]"
+        ),
     ] = None,
     quick: Annotated[
         bool,

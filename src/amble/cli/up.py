@@ -47,7 +47,7 @@ def up(
     method: Annotated[str, typer.Option("--method", "-m", help="NAME:key=value,...")] = "Relay:tokens=2",
     ridge: Annotated[float, typer.Option(help="Weight of the squared model in the loss.")] = 1e-4,
     tolerance: Annotated[
-        float, typer.Option(help="Stop when the model moves less than this over two laps; 0: never.")
+        float, typer.Option(help="Stop when the model moves less than this over two laps; 0: do not stop by it.")
     ] = 1e-6,
     hops: Annotated[int | None, typer.Option(help="Stop after about this many visits.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Stop after so long.")] = None,
@@ -78,7 +78,7 @@ def up(
     settings = Experiment().with_settings({key: value for key, value in given.items() if value is not None})
     stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
     with interruptible(patient=True) as asked:
-        wanted = {key: value for key, value in stop.items() if value}
+        wanted = {key: value for key, value in stop.items() if value is not None}
         plan = live.prepare(settings, wanted, out.resolve(), again, pause, start)
         for note in plan.config.notes():
             say(note, "note:")

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from amble.data.datasets import count
 from amble.data.named import few
 from amble.errors import AmbleError, need
 from amble.live import process, status
@@ -120,7 +121,7 @@ def _journal(folder: Path, config: AgentConfig, objective: Any, runs: bool) -> I
     if "stopped" in kept:
         yield "note", f"the run has ended ({kept['stopped'].words}); started again, the agent only tells its neighbours"
         return
-    yield "ok", f"of this run and agent; it goes on after {status.read(folder).visits:,} visits"
+    yield "ok", f"of this run and agent; it goes on after {count(status.read(folder).visits, 'visit')}"
 
 
 def _port(config: AgentConfig, runs: bool) -> Iterator[tuple[Outcome, str]]:

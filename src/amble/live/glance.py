@@ -9,15 +9,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from amble.errors import AmbleError, need
+from amble.errors import AmbleError
 from amble.live import process
+from amble.live.codec import msgspec
 from amble.live.message import Cause
 from amble.live.records import collect
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.status import RUNNING, Status, Why, read
-
-need("msgspec", "live")
-import msgspec  # noqa: E402 - so that one who lacks it is told what to install
 
 FORMAT = 1  # of the overview, which scripts read
 FROZEN_S = 5.0  # an agent writes its status twice a second
@@ -48,8 +46,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0
     up: tuple[str, ...] = ()
     down: tuple[str, ...] = ()
-    doubts: dict[str, str] = {}
-    doubled: dict[str, str] = {}
+    doubts: dict[str, str] = msgspec.field(default_factory=dict)
+    doubled: dict[str, str] = msgspec.field(default_factory=dict)
     missing: tuple[str, ...] = ()
     likely_cause: str = ""  # of a divergence, as far as its rows show it
 

@@ -5,10 +5,7 @@ import platform
 from pathlib import Path
 from typing import Annotated, Literal
 
-from amble.errors import need
-
-need("msgspec", "live")
-import msgspec  # noqa: E402 - so that one who lacks it is told what to install
+from amble.live.codec import msgspec
 
 PROC = Path("/proc")
 

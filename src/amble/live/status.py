@@ -7,13 +7,10 @@ is wrong may quote the agent's data; it stays in this file.
 from pathlib import Path
 from typing import Any, Literal
 
-from amble.errors import need
+from amble.live.codec import msgspec
 from amble.live.message import Cause
 from amble.live.process import Process
 from amble.run import write_whole
-
-need("msgspec", "live")
-import msgspec  # noqa: E402 - so that one who lacks it is told what to install
 
 FILE, FORMAT = "status.json", 2
 BYTES_MAX = 1_000_000  # some hundred neighbours and tokens take far less
@@ -63,9 +60,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0  # heard
     up: tuple[str, ...] = ()  # neighbours
     down: tuple[str, ...] = ()
-    doubts: dict[str, str] = {}  # neighbours that are up and do not work, and why
-    doubled: dict[str, str] = {}  # names that two agents have
-    tokens: dict[int, Sight] = {}
+    doubts: dict[str, str] = msgspec.field(default_factory=dict)  # neighbours that are up and do not work, and why
+    doubled: dict[str, str] = msgspec.field(default_factory=dict)  # names that two agents have
+    tokens: dict[int, Sight] = msgspec.field(default_factory=dict)
     waits: tuple[Wait, ...] = ()
     stopped: str = ""  # why the run has ended, in words
     cause: Cause | Literal[""] = ""

@@ -72,7 +72,6 @@ def prepare(
     if settings.network not in networks.NAMES:
         raise unknown("network", settings.network, networks.NAMES)
     method = make_method(settings.methods[0])
-    check_folder(folder, again)
     network = networks.named(settings.network, settings.agents, settings.density, settings.seed)
     data = hold_out(settings.read_data(), settings.test, settings.seed)
     keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale")
@@ -80,6 +79,7 @@ def prepare(
     timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
     first = None if start is None else str(start.absolute())
     config = cluster.configure(problem, method, network, stop, settings.seed, timing, first)
+    check_folder(folder, again)  # last: whatever else is wrong in the command is worth knowing first
     return Plan(folder, problem, network, config, cluster.rows_of(problem, data.X, data.y), data.target, again)
 
 

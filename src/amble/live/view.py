@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from amble.data.datasets import count
 from amble.live.glance import Agent, Overview, Waiting, as_line, look, size
 from amble.live.message import printable
 
@@ -53,10 +54,13 @@ def headline(overview: Overview) -> str:
         "down": "no agent runs",
         "ended": f"the run has ended: {overview.words}",
     }
-    up = sum(agent.runs for agent in overview.agents.values())
-    rate = f", {overview.hops_per_s:,.0f}/s" if up else ""
-    counts = f"{up} of {len(overview.agents)} up, {overview.visits:,} visits{rate}, {size(overview.bytes)} heard"
-    return printable(f"{states[overview.state]}; {counts}")
+    if overview.state == "unstarted":
+        return states["unstarted"]
+    counts = [count(overview.visits, "visit"), f"{size(overview.bytes)} heard"]
+    if up := sum(agent.runs for agent in overview.agents.values()):
+        visits, heard = counts
+        counts = [f"{up} of {len(overview.agents)} up", visits, f"{overview.hops_per_s:,.0f}/s", heard]
+    return printable(f"{states[overview.state]}; {', '.join(counts)}")
 
 
 def sentences(overview: Overview) -> list[str]:
@@ -116,10 +120,17 @@ def changes(before: Overview | None, now: Overview) -> list[str]:
     return [*said, headline(now)] if (now.state, now.over) != (before.state, before.over) else said
 
 
+def hint(overview: Overview) -> str:
+    """What can be done while nobody runs."""
+    nobody = overview.state in ("unstarted", "down")
+    return "waiting for an agent to be started (amble agent FOLDER); Ctrl-C ends this" if nobody else ""
+
+
 def watch(folders: Mapping[str, Path], halt: Callable[[float], bool], as_json: bool) -> Overview:
     """Show these agents until their run is over, or `halt`, which waits for so many seconds, says so; the last look."""
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.live import Live
+    from rich.text import Text
 
     screen = Console()
     before, now = None, look(folders)
@@ -129,9 +140,11 @@ def watch(folders: Mapping[str, Path], halt: Callable[[float], bool], as_json: b
             live = stack.enter_context(Live(console=screen, auto_refresh=False))
         while True:
             if live is not None:
-                live.update(tables(now), refresh=True)
+                live.update(Group(tables(now), *(["", Text(hint(now))] if hint(now) else [])), refresh=True)
             else:
-                for line in [as_line(now)] if as_json else changes(before, now):
+                new_hint = hint(now) if before is None or hint(before) != hint(now) else ""
+                lines = [as_line(now)] if as_json else [*changes(before, now), *filter(None, [new_hint])]
+                for line in lines:
                     sys.stdout.write(f"{line}\n")
                 sys.stdout.flush()
             if now.over or halt(LOOK_S):

@@ -19,14 +19,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from amble.arrays import Tree
-from amble.errors import AmbleError, need
+from amble.errors import AmbleError
+from amble.live.codec import msgspec
 from amble.live.effects import Custody, Left, Share, Sight
 from amble.live.formats.packing import DIGEST_DIGITS, Packing, Refusal, frame, unframe
 from amble.live.formats.shape import Shape
 from amble.live.message import Ending, Epoch
-
-need("msgspec", "live")
-import msgspec  # noqa: E402 - so that one who lacks it is told what to install
 
 VERSION = b"\x01"
 

@@ -7,7 +7,7 @@ this end knows of the run, and are checked before anything is read into memory.
 
 from typing import Annotated, Any
 
-from amble.errors import need
+from amble.live.codec import msgspec
 from amble.live.formats import counts
 from amble.live.formats.packing import Refusal as Refusal  # these are offered from here as well
 from amble.live.formats.packing import frame, unframe
@@ -34,9 +34,6 @@ from amble.live.message import (
     Token,
     printable,
 )
-
-need("msgspec", "live")
-import msgspec  # noqa: E402 - so that one who lacks it is told what to install
 
 COUNT_MAX = 2**53  # float64 counts by one up to here
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from amble.data.datasets import count
 from amble.errors import AmbleError
 from amble.live.formats.journal import Event, Visited, event_of
 from amble.live.formats.journal_file import ARITHMETIC
@@ -47,7 +48,8 @@ class Record(NamedTuple):
     def cuts(self) -> list[str]:
         """That in words."""
         return [
-            f"the first {count:,} visits of {name} were dropped (visits_max)" for name, count in self.dropped.items()
+            f"the first {count(lines, 'visit')} of {name} {'was' if lines == 1 else 'were'} dropped (visits_max)"
+            for name, lines in self.dropped.items()
         ]
 
     def in_order(self) -> list[tuple[str, Visited]]:

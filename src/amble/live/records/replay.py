@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from amble.data.datasets import count
 from amble.errors import AmbleError
 from amble.live.formats.journal import Event, Visited
 from amble.live.formats.journal_file import ARITHMETIC
@@ -223,6 +224,6 @@ class Replay:
                 if line.number != agent.done + 1:
                     needed = f"its own visit {agent.done + 1}"
                 words.append(
-                    f"{len(agent.lines) - agent.done:,} visits of {agent.name} cannot be made without {needed}"
+                    f"{count(len(agent.lines) - agent.done, 'visit')} of {agent.name} cannot be made without {needed}"
                 )
         return words

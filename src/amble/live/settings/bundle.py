@@ -38,7 +38,7 @@ y_mean = 0.0
 y_std = 1.0
 
 [stop]                              # at the first of these that comes
-tolerance = 1e-8                    # the model has converged
+tolerance = 1e-8                    # the model has converged; 0: do not stop by it
 hops = 1_000_000                    # of all tokens together
 seconds = 3600                      # since an agent first met a token of another's
 

@@ -1,6 +1,6 @@
 """Parts of a run's settings that the whole run and each agent have alike: method, stop, timing and record."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from amble import methods
@@ -8,7 +8,13 @@ from amble.errors import AmbleError, is_number
 from amble.live.settings import toml
 
 TOKENS_MAX = 64
-STOP = {"tolerance": toml.above_zero(1), "hops": toml.whole(1, 10**15), "seconds": toml.above_zero()}
+STOP = {
+    "tolerance": toml.Kind(
+        lambda value: is_number(value) and 0 <= value < 1, "a number above zero and below 1, or 0: then it ends no run"
+    ),
+    "hops": toml.whole(1, 10**15),
+    "seconds": toml.above_zero(),
+}
 PAUSE_MAX_S = 10.0
 TIMING = {
     **{key: toml.above_zero() for key in ("patience_s", "stall_s", "silence_s", "lease_s", "retry_s")},
@@ -69,9 +75,11 @@ def make_method(given: Any) -> Any:
 
 
 def make_stop(given: Any) -> Stop:
+    """A tolerance of 0 is the same as none."""
     stop = Stop(**toml.check(given, "[stop]", STOP))
+    stop = replace(stop, tolerance=stop.tolerance or None)
     if stop == Stop():
-        raise AmbleError("[stop] is empty, and the run would never end; give tolerance, hops or seconds.")
+        raise AmbleError("[stop] has no limit, and the run would never end; give tolerance (above 0), hops or seconds.")
     return stop
 
 

@@ -7,13 +7,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from amble.errors import AmbleError
+from amble.live.codec import msgspec
 from amble.live.settings import toml
 from amble.live.trust import identity
 from amble.live.trust.certificates import read_certificate, read_key
