@@ -337,7 +337,8 @@ def test_digests_of_trees_see_every_bit():
     assert digest(one._replace(calm=np.asarray(0.0))) != digest(one._replace(calm=np.asarray(-0.0)))
 
 
-def test_one_who_lacks_msgspec_is_told_what_to_install():
-    code = "import sys; sys.modules['msgspec'] = None; import amble.live.formats.wire"
+@pytest.mark.parametrize("module", ["formats.wire", "formats.rows", "glance", "process", "status", "trust.invitation"])
+def test_one_who_lacks_msgspec_is_told_what_to_install(module):
+    code = f"import sys; sys.modules['msgspec'] = None; import amble.live.{module}"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "this needs amble[live], which is not installed: pip install 'amble[live]'" in other.stderr
