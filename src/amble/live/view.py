@@ -140,7 +140,8 @@ def watch(folders: Mapping[str, Path], halt: Callable[[float], bool], as_json: b
             live = stack.enter_context(Live(console=screen, auto_refresh=False))
         while True:
             if live is not None:
-                live.update(Group(tables(now), *(["", Text(hint(now))] if hint(now) else [])), refresh=True)
+                below = [Text(f"\n{hint(now)}")] if hint(now) else []
+                live.update(Group(tables(now), *below), refresh=True)
             else:
                 new_hint = hint(now) if before is None or hint(before) != hint(now) else ""
                 lines = [as_line(now)] if as_json else [*changes(before, now), *filter(None, [new_hint])]
