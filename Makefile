@@ -3,7 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench figures paper clean
+# the versions that all of it was tested with
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+.PHONY: demo test coverage lint constraints bench figures paper clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
@@ -11,10 +14,23 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	$(BIN)/pytest -n 2 $(ARGS)
 
+# the tests, and then the lines of src that none of them ran, in the processes that they start too
+coverage: $(VENV)/.dev
+	rm -rf .coverage && mkdir .coverage
+	$(BIN)/python -m coverage run -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
+
 lint: $(VENV)/.dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+
+# newer versions of everything, for every version of Python; run the tests afterwards
+constraints: $(VENV)/.dev
+	$(BIN)/pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --all-extras --no-annotate --quiet \
+	  --custom-compile-command "make constraints" --output-file constraints.txt pyproject.toml
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py
@@ -33,17 +49,17 @@ figures: $(VENV)/.demo
 	$(BIN)/amble compare examples/token-rules.toml --again --out demo/rules && cp demo/rules/compare.png docs/token-rules.png
 
 # all that amble compare and amble up need
-$(VENV)/.demo: pyproject.toml
+$(VENV)/.demo: pyproject.toml constraints.txt
 	@echo "making the virtual environment $(VENV) and installing; this takes a minute or two"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[sim,live]'
+	@$(INSTALL) '.[sim,live]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml
+$(VENV)/.dev: pyproject.toml constraints.txt
 	@echo "making the virtual environment $(VENV) and installing; this takes a minute or two"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(INSTALL) '.[dev]'
 	@touch $@ $(VENV)/.demo
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
