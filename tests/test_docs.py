@@ -26,6 +26,7 @@ pytestmark = pytest.mark.long
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
     *sorted(ROOT.glob("docs/*.md")),
     *sorted(ROOT.glob("examples/*.md")),
 ]
