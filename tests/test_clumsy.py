@@ -8,6 +8,8 @@ import pytest
 import amble
 from amble import AmbleError, networks
 from amble.cli import main
+from amble.live.records.trained import Trained
+from amble.live.settings.model import Model
 
 DATA = amble.load("diabetes")
 X, Y = DATA.X, DATA.y
@@ -94,9 +96,8 @@ def predict(monkeypatch, capsys, *arguments):
     return ended.value.code, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["rows.csv", "model.npy", "run.npz", "empty.npz", "run.json"])
+@pytest.mark.parametrize("name", ["rows.csv", "model.npy", "empty.npz"])
 def test_what_is_no_model_file_is_called_so(monkeypatch, capsys, tmp_path, name):
-    RUN.save(tmp_path / "run")
     np.save(tmp_path / "model.npy", RUN.model)
     (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
     (tmp_path / "empty.npz").write_bytes(b"")
@@ -119,3 +120,80 @@ def test_a_file_of_one_row_cannot_be_split_and_says_so(monkeypatch, capsys, tmp_
         main()
     assert ended.value.code == 2
     assert "1 row" in capsys.readouterr().err
+
+
+def rows_file(folder):
+    """Ten rows of the data with their names, and what the run predicts for them."""
+    lines = [",".join(DATA.columns), *(",".join(map(repr, row)) for row in X[:10].tolist())]
+    (folder / "rows.csv").write_text("\n".join(lines) + "\n")
+    return folder / "rows.csv", RUN.predict(X[:10])
+
+
+@pytest.mark.parametrize("name", ["out/run.npz", "out/run.json", "out/run", "out"])
+def test_a_saved_run_predicts_too(monkeypatch, capsys, tmp_path, name):
+    RUN.save(tmp_path / "out" / "run")
+    rows, expected = rows_file(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["amble", "predict", str(tmp_path / name), str(rows)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    title, *lines = capsys.readouterr().out.splitlines()
+    assert title == "progression"  # the target's name
+    np.testing.assert_allclose([float(line) for line in lines], expected, rtol=1e-12)
+
+
+def test_a_run_of_classes_predicts_labels(monkeypatch, capsys, tmp_path):
+    data = amble.load("breast_cancer")
+    run = amble.simulate(amble.Relay(), amble.split(data, agents=5), hops=50, progress=False)
+    run.save(tmp_path / "run")
+    np.savez(tmp_path / "rows.npz", X=data.X, y=data.y)
+    monkeypatch.setattr(sys, "argv", ["amble", "predict", str(tmp_path / "run.npz"), str(tmp_path / "rows.npz")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, err = capsys.readouterr()
+    assert ended.value.code == 0
+    assert [int(line) for line in out.splitlines()[1:]] == run.predict(data.X).tolist()
+    assert f"accuracy {np.mean(run.predict(data.X) == data.y):.4f} on 569 rows" in err
+
+
+def test_a_folder_without_one_model_is_a_sentence(monkeypatch, capsys, tmp_path):
+    rows, _ = rows_file(tmp_path)
+    code, said = predict(monkeypatch, capsys, tmp_path, rows)
+    assert code == 2
+    assert f"the folder {tmp_path} has no model.npz and no saved run" in said
+    RUN.save(tmp_path / "1-relay")
+    RUN.save(tmp_path / "2-relay")
+    code, said = predict(monkeypatch, capsys, tmp_path, rows)
+    assert code == 2
+    assert f"has 2 saved runs; give one of them, such as {tmp_path / '1-relay'}.npz" in said
+
+
+def test_text_where_a_model_has_numbers_is_answered_with_what_works_there(monkeypatch, capsys, tmp_path):
+    (tmp_path / "towns.csv").write_text("rooms,town,price\n3,Ulm,310.5\n2,Bonn,295\n")
+    model = Model("regression", columns=2)
+    with pytest.raises(AmbleError) as refused:
+        model.read(tmp_path / "towns.csv")
+    assert "line 2, column town holds 'Ulm', which is not a number; write numbers there, or name all" in str(
+        refused.value
+    )
+    assert "one-hot" not in str(refused.value)
+    Trained(model, np.zeros(3)).save(tmp_path / "model.npz")
+    code, said = predict(monkeypatch, capsys, tmp_path / "model.npz", tmp_path / "towns.csv")
+    assert code == 2
+    assert "'Ulm', which is not a number; the model was trained on numbers: write numbers there." in said
+
+
+def test_the_target_that_nobody_named_is_said(monkeypatch, capsys, tmp_path):
+    lines = ["a,b,price", *(f"{k},{k * k % 7},{1.5 * k}" for k in range(60))]
+    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
+    monkeypatch.chdir(tmp_path)
+    assert repr(amble.read_file("rows.csv")) == "Dataset(rows: regression, 60 rows, 2 columns, target price)"
+    words = ["amble", "compare", "--data", "rows.csv", "-n", "4", "-m", "Relay", "--hops", "8"]
+    said = {}
+    for name, more in {"last": [], "named": ["--target", "a"]}.items():
+        monkeypatch.setattr(sys, "argv", [*words, *more, "-o", name])
+        with pytest.raises(SystemExit):
+            main()
+        said[name] = capsys.readouterr().out
+    assert "note: the target is price, the last column of rows.csv; --target names another." in said["last"]
+    assert "the target is" not in said["named"]

@@ -90,7 +90,7 @@ def test_a_comparison_is_a_table_for_people_and_one_for_pandas():
 
 
 def test_a_dataset_is_one_line():
-    assert repr(DATA) == "Dataset(diabetes: regression, 442 rows, 10 columns)"
+    assert repr(DATA) == "Dataset(diabetes: regression, 442 rows, 10 columns, target progression)"
     mine = amble.Dataset("mine", "classification", X, np.where(Y > 0, "up", "down"), X[:4], np.full(4, "up"))
     assert repr(mine) == "Dataset(mine: classification of 2 classes, 30 rows, 4 test rows, 3 columns)"
     single = amble.Dataset("one", "classification", X[:1, :1], ["up"], X[:1, :1], ["up"])

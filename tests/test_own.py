@@ -275,3 +275,48 @@ def test_a_live_run_s_settings_import_nothing(tmp_path):
     with pytest.raises(AmbleError, match="no method named"):
         make_method({"name": f"{tmp_path / 'trap.py'}:Steps"})
     assert not (tmp_path / "sprung").exists()
+
+
+MISTAKE = """import amble
+
+
+@amble.method
+class Heavy:
+    alpha: float = 0.1
+    tokens: int = 1
+    token_rule: str = "tracked"
+    work = {"grad": 1}
+    positive = ("alpha",)
+
+    def local(self, f, x, s):
+        return x - self.alpha * f.gradient(x)
+"""
+
+
+@pytest.mark.parametrize("more", [[], ["--tune"]], ids=["", "tune"])
+def test_a_mistake_in_a_file_of_your_own_is_one_sentence_with_its_line(tmp_path, monkeypatch, capsys, more):
+    file = tmp_path / f"heavy_{len(more)}.py"  # a file is imported once
+    file.write_text(MISTAKE)
+    words = ("compare", "-n", 4, "-m", f"{file}:Heavy", "--hops", 20, "-o", tmp_path / "out", *more)
+    code, _, err = run_command(monkeypatch, capsys, *words)
+    assert code == 2
+    line = MISTAKE.splitlines().index("        return x - self.alpha * f.gradient(x)") + 1
+    assert "the method Heavy failed with AttributeError: 'LeastSquares' object has no attribute 'gradient'" in err
+    assert f"({file}:{line}); fix it, and test it with amble.testing.check_method." in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("engine", ["plain", "compiled"])
+def test_a_mistake_in_a_method_is_the_cause_of_the_error(engine):
+    @amble.method
+    class Wrong:
+        tokens: int = 1
+        token_rule: str = "tracked"
+        work: ClassVar[dict[str, int]] = {"grad": 1}
+
+        def local(self, f, x, s):
+            return f.grad(x) + s + 1 // 0
+
+    with pytest.raises(AmbleError, match="the method Wrong failed with ZeroDivisionError: integer") as caught:
+        go(Wrong(), engine=engine)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)

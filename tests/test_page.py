@@ -409,6 +409,10 @@ BAD = [
     (["good", "cut.json"], "the saved run cut is damaged or cut short"),
     (["good", "-o", "page.pdf"], "'page.pdf' was given for the page; give a file that ends in .html"),
     (["good", "-o", "good.json/page.html"], "nothing can be written to the folder good.json"),
+    (["live"], "live holds agents of a live run and no saved run, which amble up writes; use amble replay live."),
+    (["live/north"], "live/north holds agents of a live run and no saved run"),
+    (["record"], "record holds the record of a live run and no saved run"),
+    (["good", "-o", "old.html"], "old.html is there already; give another page with --out, or --again to replace it."),
     (["good", "-o", "blocked/page.html"], "the report cannot be written to blocked/"),
 ]
 
@@ -419,6 +423,11 @@ def test_bad_input_is_one_sentence_with_nothing_written(words, sentence, runs, t
         runs[0].save(tmp_path / name)
     (tmp_path / "cut.npz").write_bytes((tmp_path / "cut.npz").read_bytes()[:100])
     (tmp_path / "empty").mkdir()
+    (tmp_path / "old.html").write_text("another page")
+    (tmp_path / "live" / "north").mkdir(parents=True)
+    (tmp_path / "live" / "north" / "agent.toml").touch()
+    (tmp_path / "record").mkdir()
+    (tmp_path / "record" / "record.npz").touch()
     (tmp_path / "blocked" / "page.html.part").mkdir(parents=True)  # stands in the way of the page
     before = sorted(tmp_path.rglob("*"))
     monkeypatch.chdir(tmp_path)
@@ -431,6 +440,15 @@ def test_bad_input_is_one_sentence_with_nothing_written(words, sentence, runs, t
     assert sentence in said
     assert said.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "old.html").read_text() == "another page"
+
+
+def test_again_replaces_a_page(runs, tmp_path):
+    runs[0].save(tmp_path / "good")
+    (tmp_path / "report.html").write_text("another page")
+    assert run_report("good", cwd=tmp_path).returncode == 2
+    assert run_report("good", "--again", cwd=tmp_path).returncode == 0
+    assert "another page" not in (tmp_path / "report.html").read_text()
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -149,6 +149,12 @@ class Experiment:
             raise AmbleError(f"{str(error).rstrip('.')}; nor is there a file {self.data}.")
         return read_file(self.data, categorical="one-hot" if self.one_hot else "refuse", **of_files)
 
+    def target_note(self, target: str | None) -> str | None:
+        """Which column of a file is the target, where that was left to amble."""
+        if self.target is not None or self.data in NAMES or target is None:
+            return None
+        return f"the target is {target}, the last column of {self.data}; --target names another."
+
     def run(self, progress: bool = True, keep: Path | None = None, again: bool = False) -> Comparison:
         """Everything is checked and built, then the methods run, each kept in a folder as soon as it is done. A folder
         that holds a comparison already is refused or, with `again`, has it replaced."""

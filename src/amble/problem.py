@@ -44,6 +44,7 @@ class Problem:
     scaling: Scaling | None = None
     parts: Parts | None = None
     columns: tuple[str, ...] | None = None  # the names of the rows' columns
+    target: str | None = None  # the name of what is predicted
     holdings: dict[str, Any] | None = None  # who holds what: rows of each label, or the spread of the targets
     _given_up: list[tuple[int, NoOptimum]] = field(
         default_factory=list, init=False
@@ -516,4 +517,4 @@ def split(
         alpha=alpha,
         sizes=sizes,
     )
-    return replace(problem, settings={**problem.settings, "test": test}, columns=data.columns)
+    return replace(problem, settings={**problem.settings, "test": test}, columns=data.columns, target=data.target)

@@ -16,7 +16,7 @@ from amble.chance import check_seed
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, check_flags, expect, is_whole
 from amble.history import with_history
-from amble.methods.own import Absent
+from amble.methods.own import Absent, explained
 from amble.optimum import UNASKED_GRADIENTS, UNASKED_LAPS, Watch
 from amble.planning import limits, plan, reason, record_hops
 from amble.problem import Problem
@@ -106,6 +106,9 @@ def simulate(
         with Meter(f"tuning {method.label}", None, show=progress, unit="pilot runs") as meter:
             method, tuning = search(method, problem, network, watch=meter.update, **options)
     timing = timings.make(timing)
+    with explained(method):
+        compute_s = timings.compute_seconds(timing, method, problem)
+        message_numbers = methods.message_numbers(method, problem.dimension)
     begun = Run(
         method=method,
         network=network,
@@ -113,8 +116,8 @@ def simulate(
         timing=timing,
         seed=seed,
         every=None if every is None else int(every),
-        compute_s=timings.compute_seconds(timing, method, problem),
-        message_bytes=8 * methods.message_numbers(method, problem.dimension),
+        compute_s=compute_s,
+        message_bytes=8 * message_numbers,
         problem=describe(problem),
         tuning=tuning if tune else {},
         start=start,
@@ -126,7 +129,9 @@ def simulate(
         history={"penalised": np.zeros(0)} if penalised else {},
     )
     stop = limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
-    return _measured(_stages(begun, problem, stop, tolerance, engine, progress), problem, optimum, progress)
+    with explained(method):
+        done = _stages(begun, problem, stop, tolerance, engine, progress)
+    return _measured(done, problem, optimum, progress)
 
 
 def resume(
@@ -173,7 +178,9 @@ def resume(
         )
     stop = limits(run.method, problem, hops, rounds, time_s, comm_units, tolerance)
     asked = run.problem.get("optimum", {}).get("asked", True)
-    return _measured(_stages(run, problem, stop, tolerance, engine, progress), problem, asked, progress)
+    with explained(run.method):
+        done = _stages(run, problem, stop, tolerance, engine, progress)
+    return _measured(done, problem, asked, progress)
 
 
 def _measured(run: Run, problem: Problem, optimum: bool, show: bool) -> Run:
@@ -210,6 +217,8 @@ def describe(problem: Problem) -> dict[str, Any]:
         about["labels"] = problem.labels.tolist()
     if problem.columns is not None:
         about["columns"] = list(problem.columns)
+    if problem.target is not None:
+        about["target"] = problem.target
     if problem.holdings is not None:
         about["holdings"] = problem.holdings
     return about

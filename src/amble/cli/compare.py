@@ -217,6 +217,8 @@ def compare(
         if not chosen.runs:
             say("before the first run; nothing was written.", "stopped")
             raise typer.Exit(asked.code)
+        if target_note := settings.target_note(chosen[0].problem.get("target")):
+            say(target_note, "note:")
         screen.print(chosen.table())
         screen.print(steps_note(chosen, settings.tune), style="dim", markup=False, highlight=False)
         names = [f"{file_name(k, run)}.json" for k, run in enumerate(chosen, 1)] + draw_all(chosen, folder)

@@ -10,7 +10,7 @@ from amble.cli.app import app
 
 @app.command(short_help="Use a trained model on the rows of a file.")
 def predict(
-    model: Annotated[Path, typer.Argument(help="The model.npz that amble up or an agent wrote.")],
+    model: Annotated[Path, typer.Argument(help="A model.npz, a saved run (.json or .npz), or a folder with one.")],
     rows: Annotated[Path, typer.Argument(help="The rows: .csv, .tsv, .npz, .parquet or LIBSVM text.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A .csv file; without it, to the screen.")] = None,
     target: Annotated[str | None, typer.Option(help="The target column, if there is one, by name or number.")] = None,
@@ -26,18 +26,20 @@ def predict(
     `amble predict amble-up/model.npz new.csv -o predicted.csv`
 
     `amble predict north/model.npz rows.csv --target price`
+
+    `amble predict amble-out/1-i-bcd.npz rows.csv` - a run that amble compare saved
     """
     import csv
     import io
     import sys
 
     from amble.errors import AmbleError
-    from amble.live.records import predicting, trained
+    from amble.live.records import choosing, predicting
     from amble.run import write_whole
 
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
         raise AmbleError(f"{out} was given for the predictions; give a file in a folder that is there.")
-    loaded = trained.load(model)
+    loaded = choosing.choose(model)
     X, y = predicting.read_rows(loaded.model, rows, target, header)
     guess = loaded.predict(X, str(rows))
     held = io.StringIO()

@@ -31,6 +31,7 @@ def report(
     out: Annotated[Path, typer.Option("--out", "-o", help="The page; the other files go beside it.")] = Path(
         "report.html"
     ),
+    again: Annotated[bool, typer.Option("--again", help="Replace the page that is there.")] = False,
     title: Annotated[str, typer.Option(help="The page's heading.")] = "Report of runs",
 ) -> None:
     from amble.errors import AmbleError
@@ -40,6 +41,8 @@ def report(
 
     if out.suffix.lower() not in (".html", ".htm") or out.is_dir():
         raise AmbleError(f"{str(out)!r} was given for the page; give a file that ends in .html.")
+    if out.exists() and not again:
+        raise AmbleError(f"{out} is there already; give another page with --out, or --again to replace it.")
     sections = group(find_runs(runs or ()))
     make_folder(out.parent)
     written = write_report(out, sections, title=title)

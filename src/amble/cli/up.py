@@ -80,7 +80,7 @@ def up(
     with interruptible(patient=True) as asked:
         wanted = {key: value for key, value in stop.items() if value is not None}
         plan = live.prepare(settings, wanted, out.resolve(), again, pause, start)
-        for note in plan.config.notes():
+        for note in filter(None, [settings.target_note(plan.target), *plan.config.notes()]):
             say(note, "note:")
         if asked.is_set():
             say("before the first agent was started; nothing was written.", "stopped")

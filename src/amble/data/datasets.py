@@ -47,7 +47,8 @@ class Dataset:
             kind += f" of {count(len(np.unique(self.y)), 'class', 'classes')}"
         test = "" if self.X_test is None else f", {count(len(self.X_test), 'test row')}"
         rows, columns = np.shape(self.X) if np.ndim(self.X) == 2 else (0, 0)
-        return f"Dataset({self.name}: {kind}, {count(rows, 'row')}{test}, {count(columns, 'column')})"
+        target = "" if self.target is None else f", target {self.target}"
+        return f"Dataset({self.name}: {kind}, {count(rows, 'row')}{test}, {count(columns, 'column')}{target})"
 
 
 def count(number: int, one: str, several: str | None = None) -> str:
@@ -73,7 +74,7 @@ def load(name: str) -> Dataset:
     -------
     >>> import amble
     >>> amble.load("diabetes")
-    Dataset(diabetes: regression, 442 rows, 10 columns)
+    Dataset(diabetes: regression, 442 rows, 10 columns, target progression)
     """
     if not isinstance(name, str) or name not in SETS:
         raise unknown("data set", name, SETS)

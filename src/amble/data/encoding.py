@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from amble.data.tables import Column, Table
+from amble.data.tables import Column, Table, TextColumn
 from amble.data.targets import is_amounts
 from amble.errors import AmbleError
 
@@ -37,7 +37,8 @@ def make_plan(table: Table, features: list[Column], one_hot: bool) -> Plan:
             continue
         values = sorted(set(column.texts or ()))
         if not one_hot:
-            table.refuse_text(column, "fix it, or give categorical='one-hot' (--one-hot) if it is a category")
+            advice = "fix it, or give categorical='one-hot' (--one-hot) if it is a category"
+            raise TextColumn(table.text_in(column), advice)
         if is_amounts(column):
             table.refuse_text(column, "most of the column is numbers, so it is no category: fix it, or drop such rows")
         if len(values) > CATEGORIES_MAX:

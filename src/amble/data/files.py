@@ -39,7 +39,8 @@ def read_file(
         name; text may be packed (.bz2, .xz, .gz)
     task : regression or classification; without it, targets that are text or whole numbers of at most 20 values are
         labels
-    target : a table's target column, by name or number (from 0; -1 is the last); without it, the last
+    target : a table's target column, by name or number (from 0; -1 is the last); without it, the last.
+        What is printed of the data set names it
     header : whether a .csv or .tsv begins with a row of names; without it, it does if no cell there is a number
     categorical : "one-hot" makes one column of 0 and 1 of each text in a column of text, named colour=red and so on;
         "refuse" says where the text is
@@ -55,7 +56,7 @@ def read_file(
     >>> (folder / "flats.csv").write_text("rooms,area,price\\n2,48.5,310.5\\n3,71.0,402.2\\n1,30.2,205.9\\n")
     56
     >>> amble.read_file(folder / "flats.csv")
-    Dataset(flats: regression, 3 rows, 2 columns)
+    Dataset(flats: regression, 3 rows, 2 columns, target price)
     """
     path = as_path(path, "a file of rows")
     kind, name = inner_suffix(path), path.name.partition(".")[0] or path.name

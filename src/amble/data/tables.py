@@ -1,10 +1,20 @@
 """A file's columns, and where in the file each cell is."""
 
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 
 from amble.errors import AmbleError
+
+
+@final
+class TextColumn(AmbleError):
+    """A column of X that holds text. `problem` says where, without the advice that follows it: whoever asked for the
+    file may know better what to do."""
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(f"{problem}; {advice}.")
+        self.problem = problem
 
 
 class Column(NamedTuple):
@@ -42,8 +52,12 @@ class Table(NamedTuple):
 
     def refuse_text(self, column: Column, advice: str) -> NoReturn:
         """Name the first cell of a column that is not a number."""
+        raise AmbleError(f"{self.text_in(column)}; {advice}.")
+
+    def text_in(self, column: Column) -> str:
+        """Where the first cell is that is not a number, and what it holds."""
         row, text = next((k, text) for k, text in enumerate(column.texts or ()) if as_numbers([text]) is None)
-        raise AmbleError(f"{self.place(row, column)} holds {text[:40]!r}, which is not a number; {advice}.")
+        return f"{self.place(row, column)} holds {text[:40]!r}, which is not a number"
 
 
 def as_numbers(texts: list[str]) -> Any:

@@ -37,7 +37,7 @@ from amble.methods.fedavg import FedAvg
 from amble.methods.gapibcd import GAPIBCD
 from amble.methods.gifts import GiftRules
 from amble.methods.ibcd import IBCD
-from amble.methods.own import Absent
+from amble.methods.own import Absent, explained
 from amble.methods.parameters import check_settings
 from amble.methods.parts import check_parts
 from amble.methods.pwadmm import PWADMM
@@ -122,7 +122,9 @@ def make(name: str | type[Any], given: dict[str, Any]) -> Any:
     for key in given:
         if key not in known:
             raise unknown(f"setting of {getattr(kind, 'label', kind.__name__)}", key, known)
-    return check(kind(**given))
+    with explained(kind):
+        made = kind(**given)
+    return check(made)
 
 
 def find(name: str) -> type[Any]:

@@ -9,7 +9,8 @@ import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,27 @@ def _imported(path: Path) -> Any:
     finally:
         sys.path.remove(str(path.parent))
     return module
+
+
+@contextmanager
+def explained(method: Any) -> Iterator[None]:
+    """A mistake in a class of your own as one sentence; the exception itself is its cause."""
+    try:
+        yield
+    except AmbleError:
+        raise
+    except Exception as error:
+        kind = method if isinstance(method, type) else type(method)
+        if kind.__module__.partition(".")[0] == "amble":
+            raise
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        place = f" ({file}:{lines[-1]})" if lines else f" ({file})" if file else ""
+        message = next(iter(str(error).splitlines()), "").rstrip(".")
+        raise AmbleError(
+            f"the method {kind.__name__} failed with {type(error).__name__}: {message}{place}; fix it, and test it "
+            "with amble.testing.check_method."
+        ) from error
 
 
 def origin(method: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ COLUMNS = ("hop", "time_s", "comm_units", "bytes", "idle", "objective", "subopti
 PENALISED = "penalised"  # a column where a run has it
 FIGURES = (".png", ".svg")
 CURVES = "curves.csv"
+AGENT_FILE, RECORD_FILE = "agent.toml", "record.npz"  # of live runs: settings.agent_config, records.record
 
 
 def write_curves(path: Path, sections: Sequence[Section]) -> Path:
@@ -62,15 +63,25 @@ def find_runs(paths: Iterable[Path]) -> list[Run]:
         if path.is_dir():
             found = [base_path(each) for each in path.rglob("*.json") if ending(base_path(each), ".npz").is_file()]
             if not found:
-                raise AmbleError(
-                    f"there is no saved run in the folder {path}; give one that amble compare or amble up wrote to."
-                )
+                raise AmbleError(no_run_in(path))
             bases |= {each.resolve(): each for each in sorted(found, key=_natural)}
         else:
             bases.setdefault(base_path(path).resolve(), path)
     if not bases:
         raise AmbleError("no saved run was given; give the paths of some, or of folders that hold them.")
     return [load_run(base) for base in bases.values()]
+
+
+def no_run_in(folder: Path) -> str:
+    """What a folder holds in place of saved runs, and which command is for that."""
+    if next(folder.rglob(AGENT_FILE), None) is not None:
+        return (
+            f"{folder} holds agents of a live run and no saved run, which amble up writes; use amble replay {folder}."
+        )
+    if next(folder.rglob(RECORD_FILE), None) is not None:
+        use = "use amble replay with the agents' folders"
+        return f"{folder} holds the record of a live run and no saved run, which amble up writes; {use}."
+    return f"there is no saved run in the folder {folder}; give one that amble compare or amble up wrote to."
 
 
 def _natural(path: Path) -> list[Any]:

@@ -11,7 +11,7 @@ from amble.data import delimited, libsvm, parquet
 from amble.data.encoding import encode
 from amble.data.files import DELIMITERS
 from amble.data.packed import as_text, inner_suffix, read_bytes, unpacked
-from amble.data.tables import Column, Table
+from amble.data.tables import Column, Table, TextColumn
 from amble.data.targets import find_target, labels_or_amounts, targets
 from amble.errors import AmbleError
 from amble.live.settings.model import Model
@@ -55,7 +55,11 @@ def _of_table(model: Model, table: Table, target: str | None) -> tuple[Any, Any]
             f"{table.where} has {len(features)} columns besides the target, and the model was trained on "
             f"{model.width}; give it the same."
         )
-    X, _ = encode(table, features, False, model.columns if by_name and not isinstance(model.columns, int) else None)
+    names = model.columns if by_name and not isinstance(model.columns, int) else None
+    try:
+        X, _ = encode(table, features, False, names)
+    except TextColumn as error:
+        raise AmbleError(f"{error.problem}; the model was trained on numbers: write numbers there.") from error
     return X, None if chosen is None else targets(table, chosen, model.task)[0]
 
 

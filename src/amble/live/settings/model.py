@@ -12,6 +12,7 @@ from amble.assemble import Scaling, check_rows, prepare, stack
 from amble.data.files import DELIMITERS, TASKS, read_file
 from amble.data.named import few, read_named
 from amble.data.packed import inner_suffix
+from amble.data.tables import TextColumn
 from amble.errors import AmbleError, unknown
 from amble.live.settings import toml
 
@@ -115,7 +116,12 @@ class Model:
         names = None if isinstance(self.columns, int) else self.columns
         if names is None and not table:  # sparse text may leave out the last columns
             names = tuple(str(k + 1) for k in range(self.width))
-        data = read_file(path, task=self.task, target=self.target, header=self.header, columns=names)
+        try:
+            data = read_file(path, task=self.task, target=self.target, header=self.header, columns=names)
+        except TextColumn as error:
+            named = 'columns = ["rooms", "town=Ulm", ...]'
+            advice = f"write numbers there, or name all columns in the run's [model], each category too ({named})"
+            raise AmbleError(f"{error.problem}; {advice}.") from error
         return data.X, data.y, ()
 
 
