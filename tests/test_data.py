@@ -80,6 +80,42 @@ def refused(sentence):
     return pytest.raises(AmbleError, match=sentence)
 
 
+# --- those that come with scikit-learn ------------------------------------------------------------------------------
+
+
+EMBEDDED = [name for name, known in SETS.items() if not known.parts]
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_embedded_data_are_those_of_scikit_learns_loader_bit_for_bit(name):
+    from sklearn import datasets
+
+    theirs, ours = getattr(datasets, f"load_{name}")(), amble.load(name)
+    np.testing.assert_array_equal(ours.X, theirs.data, strict=True)
+    np.testing.assert_array_equal(ours.y, theirs.target, strict=True)
+    assert ours.columns == tuple(theirs.feature_names)
+
+
+def test_embedded_data_are_read_without_importing_scikit_learn():
+    code = "import sys, amble; [amble.load(name) for name in sys.argv[1:]]; print(*sys.modules)"
+    command = [sys.executable, "-c", code, *EMBEDDED]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert not {"sklearn", "scipy", "pandas"} & set(loaded)
+
+
+def test_embedded_data_need_scikit_learn_with_its_files(tmp_path, monkeypatch):
+    (tmp_path / "sklearn").mkdir()
+    (tmp_path / "sklearn" / "__init__.py").touch()
+    code = "import amble, sys\ntry: amble.load('digits')\nexcept amble.AmbleError as error: sys.exit(str(error))"
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    assert f"scikit-learn has no {tmp_path / 'sklearn' / 'datasets' / 'data' / 'digits.csv.gz'};" in done.stderr
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with refused(r"this needs amble\[sim\], which is not installed"):
+        amble.load("digits")
+
+
 def files_in(folder):
     return sorted(path.name for path in folder.glob("*"))
 

@@ -52,8 +52,12 @@ def need(module: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
-        install = f"pip install 'amble[{extra}]', or pip install '.[{extra}]' in a clone"
-        raise AmbleError(f"this needs amble[{extra}], which is not installed: {install}") from error
+        raise not_installed(extra) from error
+
+
+def not_installed(extra: str) -> AmbleError:
+    install = f"pip install 'amble[{extra}]', or pip install '.[{extra}]' in a clone"
+    return AmbleError(f"this needs amble[{extra}], which is not installed: {install}")
 
 
 def shown(value: Any) -> str:

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from amble.data import embedded
 from amble.data.cache import read_part
 from amble.data.known import SETS
-from amble.errors import need, unknown
+from amble.errors import unknown
 
 NAMES = tuple(SETS)
 
@@ -80,9 +81,7 @@ def load(name: str) -> Dataset:
         raise unknown("data set", name, SETS)
     known = SETS[name]
     if not known.parts:
-        held = getattr(need("sklearn.datasets", "sim"), known.loader)()
-        names = tuple(map(str, held.feature_names))
-        X, y = np.asarray(held.data, np.float64), np.asarray(held.target)
+        X, y, names = embedded.read(name)
         return Dataset(name, known.task, X, y, columns=names, target=known.target)
     X, y = read_part(name, known.parts[0])
     X_test, y_test = read_part(name, known.parts[1]) if len(known.parts) > 1 else (None, None)

@@ -17,7 +17,7 @@ class Part(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of a data set before it is read; one with no parts comes with scikit-learn, by its loader."""
+    """What is known of a data set before it is read; one with no parts comes with scikit-learn (embedded.py)."""
 
     task: str
     rows: int
@@ -26,7 +26,6 @@ class Known(NamedTuple):
     parts: tuple[Part, ...] = ()  # training and, where one is published, test
     names: tuple[str, ...] | None = None
     target: str | None = None
-    loader: str = ""
 
 
 CPUSMALL, CADATA, IJCNN1, IJCNN1_TEST, USPS, USPS_TEST = (
@@ -51,9 +50,9 @@ usps = (
     Part("usps.t", "multiclass/usps.t.bz2", 2007, 1_831_726, USPS_TEST),
 )
 SETS = {
-    "diabetes": Known("regression", 442, 10, target="progression", loader="load_diabetes"),
-    "breast_cancer": Known("classification", 569, 30, 2, target="benign", loader="load_breast_cancer"),
-    "digits": Known("classification", 1797, 64, 10, target="digit", loader="load_digits"),
+    "diabetes": Known("regression", 442, 10, target="progression"),
+    "breast_cancer": Known("classification", 569, 30, 2, target="benign"),
+    "digits": Known("classification", 1797, 64, 10, target="digit"),
     "cpusmall": Known("regression", 8192, 12, parts=(cpusmall,), names=CPU, target="usr"),
     "cadata": Known("regression", 20640, 8, parts=(cadata,), names=HOUSES, target="value"),
     "ijcnn1": Known("classification", 49990, 22, 2, ijcnn1),
