@@ -64,13 +64,15 @@ class Apart(Cluster):
             )  # fmt: skip
 
 
-def prepare(folder, agents, tokens, seconds, kind=Cluster, density=0.6, method=None, name="diabetes", timing=None):
+def prepare(
+    folder, given, agents, tokens, seconds, kind=Cluster, density=0.6, method=None, name="diabetes", timing=None
+):
     data = amble.load(name)
     X, y = (data.X[:, 18:26], data.y % 3) if name == "digits" else (data.X, data.y)  # three classes of 8 pixels
     problem = amble.Problem.from_arrays(X, y, agents=agents, ridge=1e-2, task=data.task)
     network = amble.networks.random(agents, density, 3)
     method = method or amble.Relay(tokens=tokens)
-    config = configure(problem, method, network, {"seconds": seconds}, 0, timing or {})
+    config = configure(problem, method, network, {"seconds": seconds}, 0, {"pause_s": given.pause, **(timing or {})})
     if issubclass(kind, Apart):
         hosts = zip(config.peers, kind.hosts(config), strict=True)
         peers = tuple(peer._replace(host=host) for peer, host in hosts)
@@ -140,7 +142,7 @@ def again_after_s(times, kills):
 
 def kill(folder, given, tokens=2, **options):
     chance = random.Random(given.seed)
-    problem, cluster = prepare(folder, 8, tokens, given.seconds + given.rest, **options)
+    problem, cluster = prepare(folder, given, 8, tokens, given.seconds + given.rest, **options)
     with cluster:
         cluster.start_all()
         ready(cluster)
@@ -180,7 +182,7 @@ def softmax(folder, given):
 
 
 def death(folder, given, method=None):
-    problem, cluster = prepare(folder, 10, 2, given.rest, method=method)
+    problem, cluster = prepare(folder, given, 10, 2, given.rest, method=method)
     dead = cluster.config.agents[3], cluster.config.agents[6]
     with cluster:
         cluster.start_all()
@@ -198,7 +200,7 @@ def tracked(folder, given):
 
 
 def freeze(folder, given):
-    problem, cluster = prepare(folder, 8, 2, 5 + given.rest)
+    problem, cluster = prepare(folder, given, 8, 2, 5 + given.rest)
     with cluster:
         cluster.start_all()
         ready(cluster)
@@ -248,7 +250,7 @@ def two_namespaces():
 
 def cut(folder, given):
     with two_namespaces() as link:
-        problem, cluster = prepare(folder, 8, 2, 5 + given.rest, Apart)
+        problem, cluster = prepare(folder, given, 8, 2, 5 + given.rest, Apart)
         with cluster:
             cluster.start_all()
             ready(cluster)
@@ -261,7 +263,7 @@ def cut(folder, given):
 
 
 def disk(folder, given):
-    problem, cluster = prepare(folder, 8, 2, 5 + given.rest)
+    problem, cluster = prepare(folder, given, 8, 2, 5 + given.rest)
     small = cluster.folder / cluster.config.agents[1]
     kept = Path(tempfile.mkdtemp()) / "kept"
     shutil.copytree(small, kept)
@@ -322,7 +324,7 @@ def doubted(cluster, name):
 
 
 def grey(folder, given):
-    problem, cluster = prepare(folder, 8, 2, given.grey + given.rest, timing={"stall_s": 3.0})
+    problem, cluster = prepare(folder, given, 8, 2, given.grey + given.rest, timing={"stall_s": 3.0})
     name = cluster.config.agents[1]
     with small_disk(cluster.folder / name), cluster:
         cluster.start_all()
@@ -361,7 +363,7 @@ def one_way(folder, given):
     with two_namespaces():
         subprocess.run(["ip", "-n", NAMESPACES[1], "addr", "add", f"{THIRD}/24", "dev", "amble1"], check=True)
         problem, cluster = prepare(
-            folder, 5, 2, given.grey + given.rest, OneApart, density=1.0, timing={"stall_s": 3.0}
+            folder, given, 5, 2, given.grey + given.rest, OneApart, density=1.0, timing={"stall_s": 3.0}
         )
         neighbour = ["ip", "-n", NAMESPACES[0], "neigh"]
         with cluster:
@@ -393,6 +395,7 @@ def main():
     parser.add_argument("--grey", type=float, default=30.0, help="how long an agent or a link does not work")
     parser.add_argument("--seed", type=int, default=1, help="which agents are killed")
     parser.add_argument("--rest", type=float, default=25.0, help="how many seconds a run has to come right")
+    parser.add_argument("--pause", type=float, default=0.0, help="by how many seconds each visit takes longer")
     given = parser.parse_args()
     wrong = 0
     for name in given.scenes or SCENES:

@@ -31,6 +31,7 @@ class Scene:
         self.world.near = {
             name: tuple(_other(pair, name) for pair in self.world.links if name in pair) for name in names
         }
+        self.world.trouble.pace = 4.0  # what is waited for are stalls, which last far longer than messages even so
         for name in names:
             self.world.begin(name)
         self.world.until(5.0)

@@ -75,6 +75,7 @@ class Trouble:
         self.faults = faults.mixed(chance)
         self.on, self.done = True, Counter[str]()
         self.left = faults.faults
+        self.pace = 1.0  # how many times as long messages take
 
     def count(self, kind: str) -> None:
         self.done[kind] += 1
@@ -86,7 +87,7 @@ class Trouble:
 
     def fate(self, kind: str) -> list[float]:
         """How long each copy of a message is on its way; no copy: it is lost."""
-        delays_s = [self.chance.uniform(*self.faults.delay_s)]
+        delays_s = [self.chance.uniform(*self.faults.delay_s) * self.pace]
         if self.happens("loss"):
             self.count(f"{kind} lost")
             return []

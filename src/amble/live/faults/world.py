@@ -28,6 +28,7 @@ from amble.live.tracked_visits import TrackedVisits
 from amble.methods.relay import Relay
 
 LOOK_S = 1.0  # between two looks whether all has come right
+QUIET_PACE = 5.0  # times as long messages take while agents' patience is waited for: few visits happen meanwhile
 TOLERANCE = 1e-12
 ROOM = 2
 LEAVE_S = 5.0
@@ -142,7 +143,9 @@ class World:
         """In bounded time; and then it stays so."""
         faults = self.trouble.faults
         end_s = self.now + faults.healed_s
+        self.trouble.pace = QUIET_PACE
         self.until(self.now + faults.quiet_s)
+        self.trouble.pace = 1.0
         while self.checker.wrong():
             if self.now >= end_s:
                 self.checker.at_the_end()
