@@ -42,7 +42,9 @@ def make(folder, agents=3, stop=ENDLESS, network=None, method=None, **timing):
     data = amble.load("diabetes")
     problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=0.01)
     network = network or amble.networks.complete(agents)
-    config = configure(problem, method or amble.Relay(tokens=2), network, stop, 0, {"silence_s": 60.0} | timing)
+    config = configure(
+        problem, method or amble.Relay(tokens=2), network, stop, 0, {"silence_s": 60.0, "pause_s": 0.01} | timing
+    )
     return Cluster.make(folder, config, rows_of(problem, data.X, data.y))
 
 
@@ -268,7 +270,7 @@ def test_the_last_line_says_that_all_have_ended():
 
 def test_a_killed_agent_is_down_at_the_next_look_and_neighbours_say_so_too(tmp_path):
     """Within the patience: here within what one look takes, and among the neighbours before a token is reissued."""
-    cluster = make(tmp_path / "run", patience_s=300.0, stall_s=900.0, silence_s=900.0)
+    cluster = make(tmp_path / "run", patience_s=300.0, stall_s=900.0, silence_s=900.0, pause_s=0.0)
     settings = cluster.folder / "agent01" / FILE
     slow = settings.read_text().replace("pause_s = 0.0", "pause_s = 1.0")  # so that tokens are mostly there
     settings.write_text(slow)
@@ -361,7 +363,7 @@ def test_a_run_is_watched_until_it_ends_and_stop_ends_it_everywhere(tmp_path):
 
 def test_stop_ends_amble_up_with_its_model_and_record(tmp_path):
     folder = tmp_path / "run"
-    command = ["up", "--data", "diabetes", "-n", 3, "-o", folder, "--tolerance", 0, "--hops", 10**8]
+    command = ["up", "--data", "diabetes", "-n", 3, "-o", folder, "--tolerance", 0, "--hops", 10**8, "--pause", 0.02]
     started = subprocess.Popen(
         [sys.executable, "-m", "amble", *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

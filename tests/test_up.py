@@ -29,7 +29,7 @@ from amble.replay import make
 
 pytestmark = pytest.mark.long
 
-ENDLESS = ["--tolerance", "0", "--hops", "100000000"]
+ENDLESS = ["--tolerance", "0", "--hops", "100000000", "--pause", "0.02"]  # few visits, as each is replayed in the end
 
 
 def amble(*words, **options):
