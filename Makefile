@@ -14,10 +14,12 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	$(BIN)/pytest -n 2 $(ARGS)
 
-# the tests, and then the lines of src that none of them ran, in the processes that they start too
+# the tests, and then the lines of src that none of them ran, in the processes that they start too. Python 3.12 and newer
+# report lines to coverage at far less cost than a trace function
+coverage: CORE = $(shell $(BIN)/python -c "import sys; print('sysmon' if sys.version_info >= (3, 12) else 'ctrace')")
 coverage: $(VENV)/.dev
 	rm -rf .coverage && mkdir .coverage
-	$(BIN)/python -m coverage run -m pytest -n 2 $(ARGS)
+	COVERAGE_CORE=$(CORE) $(BIN)/python -m coverage run -m pytest -n 2 $(ARGS)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
