@@ -59,7 +59,7 @@ def questions(shape):
         messages.Passed(1, epoch, messages.HOPS_MAX, "cléo"),
         messages.Seek(0, "dora"),
         messages.Leaving("bert"),
-        messages.Stop(messages.Ending("tolerance", "the model has stood still – enough"), "anna"),
+        messages.Stop(messages.Ending("tolerance", "the model has converged – enough"), "anna"),
     ]
 
 

@@ -178,7 +178,7 @@ def test_only_the_sender_issues_again_and_only_after_its_patience():
     assert link.take()[1].question == custody.message
 
 
-def test_what_cannot_be_counted_anew_waits_for_the_dead():
+def test_what_cannot_be_recounted_waits_for_the_dead():
     """ "Methods that cannot recount wait for the dead instead" """
     import amble
 
@@ -304,13 +304,13 @@ def test_a_token_that_meets_the_end_brings_it_home():
 
 
 def test_it_stops_when_the_model_stands_still():
-    """ "The token counts visits at which the model stood still; after twice its members" it stops: six for three."""
+    """ "The token counts visits at which the model has not moved; after twice its members" it stops: six for three."""
     link = Link(tolerance=1e-12)
     link.walk(200)
     while link.deliver(Stop):
         pass
     words = {link.disks[name]["stopped"] for name in NAMES}
-    assert words == {Ending("tolerance", "the model has stood still for 6 visits of token 0")}
+    assert words == {Ending("tolerance", "the model has converged: unchanged for 6 visits of token 0")}
 
 
 @pytest.mark.parametrize("when", range(1, 8))

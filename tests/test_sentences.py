@@ -86,7 +86,7 @@ def test_no_sentence_decides():
     "code",
     [
         'answer.reason.startswith("the run has ended: ")',
-        '"stood still" in words',
+        '"converged" in words',
         'event.words.split(", ")',
         'status["left"] == words',
         'str(error).rpartition("; ")',

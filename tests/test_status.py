@@ -523,3 +523,24 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(tmp_path):
         assert watching.returncode == 130
         assert looks[1]["time_s"] > looks[0]["time_s"]
         assert len(cluster.running()) == 3
+
+
+SIGNALLED_WAITS = """
+import signal
+from amble.progress import Flag
+
+def ask(*_):
+    flag.set()
+
+flag = Flag()
+signal.signal(signal.SIGALRM, ask)
+for k in range(3000):
+    flag = Flag()
+    signal.setitimer(signal.ITIMER_REAL, 1e-4 + k * 1e-8)
+    while not flag.is_set():
+        flag.wait(1e-6)
+"""
+
+
+def test_a_signal_that_comes_while_it_is_waited_for_does_not_hang():
+    assert subprocess.run([sys.executable, "-c", SIGNALLED_WAITS], timeout=60).returncode == 0

@@ -90,7 +90,7 @@ def test_the_model_is_the_optimum_of_all_rows(done):
     best = split(load("diabetes"), agents=4, ridge=0.01).optimum().w
     w = trained.load(folder / trained.FILE).w
     assert np.linalg.norm(w - best) <= 1e-6 * np.linalg.norm(best)
-    assert "the model has stood still" in said
+    assert "the model has converged" in said
     assert "of the centralised optimum" in said
 
 
@@ -185,7 +185,7 @@ def test_status_says_how_agents_are(done):
     folder, _ = done
     told = amble("status", folder)
     assert told.returncode == 0
-    assert told.stdout.startswith("the run has ended: the model has stood still")
+    assert told.stdout.startswith("the run has ended: the model has converged")
     assert all(re.search(rf"^agent0{k} +ended ", told.stdout, re.MULTILINE) for k in range(4))
 
 

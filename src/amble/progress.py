@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 QUIET_S = 2.0  # jobs shorter than this show nothing
+FLAG_S = 0.05  # between two looks at a flag
 
 
 class Meter:
@@ -58,11 +59,31 @@ class Meter:
             self.bar.stop()
 
 
+class Flag:
+    """As threading.Event, but a signal's handler may set it while the main thread waits for it. An Event cannot: its
+    lock may be held by the very thread that the handler interrupts, which then waits for itself for ever."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def wait(self, seconds: float) -> bool:
+        end_s = time.monotonic() + seconds
+        while not self._is_set and (left_s := end_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, FLAG_S))
+        return self._is_set
+
+
 class Asked:
     """Whether the program was asked to end, and by which signal."""
 
     def __init__(self) -> None:
-        self.event = threading.Event()
+        self.event = Flag()
         self.times = 0
         self.code = 128 + signal.SIGINT  # the exit code that shells give to this signal
 

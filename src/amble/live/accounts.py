@@ -7,7 +7,7 @@ without the earlier ones. A ledger that is lost, or from which somebody is taken
 stay in the other ledgers, the weight could become indefinite, and the model explode.
 
 So nothing is ever taken out of a ledger, and no ledger is replaced. Whenever something was lost the whole account
-begins anew, as the next *generation*: all its ledgers are empty, each agent gives its whole gift at its next visit, by
+starts again, as the next *generation*: all its ledgers are empty, each agent gives its whole gift at its next visit, by
 whichever token, and until all who are `awaited` have done so every visit uses `z`, the model at the generation's
 beginning. The newest generation wins wherever two meet. What the dead had given is in an older one, and gone.
 

@@ -24,6 +24,7 @@ from amble.live.process import condition, this_process
 from amble.live.records.collect import JOURNAL
 from amble.live.settings.agent_config import FILE, AgentConfig
 from amble.live.trust import identity, invitation
+from amble.progress import Flag
 
 GRACE_S = 10.0  # for an agent on a leash to end by itself
 
@@ -188,7 +189,7 @@ class End:
     can be started again."""
 
     def __init__(self, leash: bool) -> None:
-        self.asked = threading.Event()
+        self.asked = Flag()
         self.how = Ended.TERMINATED  # also at the end of the leash
         self.node: Node | None = None
         signal.signal(signal.SIGTERM, lambda *_: self())

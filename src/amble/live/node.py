@@ -7,7 +7,6 @@ import contextlib
 import logging
 import math
 import queue
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -33,6 +32,7 @@ from amble.live.records import trained
 from amble.live.seldom import Seldom, more
 from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
+from amble.progress import Flag
 
 ANSWER_S = 600.0  # how long an answer is waited for: a visit may take long; the protocol goes round who is silent
 STATUS_S = 0.5
@@ -76,7 +76,7 @@ def _check_of(error: BaseException) -> tuple[str, int]:
 class Node:
     """One agent of a run, from its start to its end."""
 
-    def __init__(self, config: AgentConfig, folder: Path, objective: Any, ending: threading.Event) -> None:
+    def __init__(self, config: AgentConfig, folder: Path, objective: Any, ending: Flag) -> None:
         self.config, self.folder, self.ending = config, folder, ending
         self.visits = config.visits()
         self.shape = Shape(config.digest, config.agents, config.method.tokens, self.visits.parcel(0), config.room)

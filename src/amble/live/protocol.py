@@ -33,8 +33,8 @@ any other from then on, and new to every token. One that leaves takes its share 
 its neighbours to send it nothing more, hands on what it holds, and ends once that is done or `within_s` is over: then
 it is dead, like any other.
 
-**The end.** The token counts visits at which the model stood still; after twice its members, or `hops_max`, its holder
-tells everybody, and everybody passes that on once.
+**The end.** The token counts visits at which the model has not moved; after twice its members, or `hops_max`, its
+holder tells everybody, and everybody passes that on once.
 
 Inputs are `start`, `heard`, `answered`, `peer`, `tick`, `leave`, `halt`; each returns the effects, to be carried out
 in their order. Time is an argument. The only state that outlives a crash is what `Persist` was given.
@@ -247,7 +247,7 @@ class Core(Standpoint):
         if self.leaving:
             self.saying.append(Report("leaves", m, epoch, message.hop + 1))  # said first, as a recount is
         if self.visits.spent(parcel):
-            self._stop("lost", f"the account of token {m} has begun anew too often to be counted")
+            self._stop("lost", f"the account of token {m} has been recounted more often than can be counted")
             if question_number is not None and self.ending:
                 self.saying.append(Reply(question_number, Ended(self.ending)))
             return
@@ -284,7 +284,7 @@ class Core(Standpoint):
         if message.hop + 1 >= limit:
             self._end("hops", f"token {m} has made its {limit:.0f} hops")
         elif self.settings.tolerance and parcel.calm >= still and self._everybody(now, parcel):
-            self._stop("tolerance", f"the model has stood still for {int(parcel.calm)} visits of token {m}")
+            self._stop("tolerance", f"the model has converged: unchanged for {int(parcel.calm)} visits of token {m}")
 
     def _made(self, known: Any) -> Any:
         """The visit's outcome; None where it is not finite, as a matrix is singular, or the model beyond all bounds."""

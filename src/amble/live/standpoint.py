@@ -76,7 +76,7 @@ class Standpoint:
         met for laps.
 
         A link may be down between two that are well; then the token meets it elsewhere, and it is not gone. `lost` is
-        who had the token when it was lost: it is counted anew in any case, so there is nothing to wait for.
+        who had the token when it was lost: it is recounted in any case, so there is nothing to wait for.
         """
         gone = np.zeros(self.settings.size)
         doubtful = {name: self.doubts.of[name].since_s for name in self.doubts.now(now)}

@@ -1,8 +1,8 @@
-"""API-BCD's tracked rule (and gAPI-BCD's) with losses: each token is an account of its own, and can be counted anew.
+"""API-BCD's tracked rule (and gAPI-BCD's) with losses: each token is an account of its own, and can be recounted.
 
 Under the tracked rule (methods/copies.py) token m holds the sum of what each agent last gave it, over N, and an agent's
 slot remembers what that was. So the bookkeeping is that of gifts, without boards: every token has a whole account, and
-when it is issued again each agent that is met puts its x into a new one, while z is read from the account as it was.
+when it is reissued each agent that is met puts its x into a new one, while z is read from the account as it was.
 
     s    = sum of copies, with c_im = z_m
     x'   = local(f, x, s)

@@ -1,9 +1,9 @@
-"""Visits that survive losses: what an agent gives belongs to a generation of the account, which can begin anew.
+"""Visits that survive losses: what an agent gives belongs to a generation of the account, which can be recounted.
 
 A live token is its method's token in a parcel. Gift methods (methods/gifts.py) have one account for all tokens
 (accounts.py), tracked ones an account per token (tracked_visits.py). When nothing is ever lost, a visit is the
 simulator's, number by number. When an agent dies, or a token with it, its gifts are still inside, and nobody can take
-them out alone. So the account begins anew with a *recount*: the model stays what it was, while each agent that is met
+them out alone. So the account starts again with a *recount*: the model stays what it was, while each agent that is met
 gives its whole gift to the new account; once everybody who is left has done so the new account is read. Nothing jumps,
 and what the dead gave is gone. An agent that comes back gives its whole gift whenever it is met, during the recount or
 after it. One that leaves takes its gift out again, so nobody has to recount.
@@ -163,7 +163,7 @@ class GiftVisits(Visits):
         if not parcel.recounting:
             z = self._read(account)
             if not self._sound(account, z):
-                parcel, given, quiet = self._anew(holder, parcel, me), self._nothing(), False
+                parcel, given, quiet = self._started_again(holder, parcel, me), self._nothing(), False
                 account = parcel.token.account
                 z = account.z
         if not quiet:  # a recount takes one gift of each agent, all at the same model
@@ -194,12 +194,12 @@ class GiftVisits(Visits):
         before, m = parcel.token.account, int(parcel.token.m)
         account, again = accounts.meet(holder.agent.account, before, m, me)
         if again or accounts.full(account, m):
-            return self._anew(holder, parcel, me)
+            return self._started_again(holder, parcel, me)
         since = parcel.since if account.order == before.order else np.zeros(())
         token = parcel.token._replace(account=self._weighed(account))
         return parcel._replace(token=token, since=self._since(account, since))
 
-    def _anew(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
+    def _started_again(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
         m, version = int(parcel.token.m), parcel.token.account.board.version
         return self._begun(holder, parcel, me, accounts.issue(version[m]), np.zeros(self.agents + self.room))
 

@@ -168,7 +168,7 @@ class Trouble:
         if links:
             self.count("cut")
             self.world.cut(links, self.faults.lease_s)
-            self.world.at(self.back_s(), lambda: self.world.mend(links, self.chance.uniform(0.05, 0.4)))
+            self.world.at(self.back_s(), lambda: self.world.rejoin(links, self.chance.uniform(0.05, 0.4)))
 
     def lose_link(self, name: str) -> None:
         """One for good, and one only: who lives can still reach everybody."""

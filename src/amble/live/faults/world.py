@@ -209,7 +209,7 @@ class World:
         self.tell(name, self.nodes[name].life, lambda core, now: core.leave(now, LEAVE_S))
 
     def join(self, near: tuple[str, ...]) -> None:
-        """One more, and who it is linked to starts anew with it; on the way between two of these, if there is one."""
+        """One more; its neighbours restart with it. It is put between two of them on the way, if it can be."""
         name, place = f"a{len(self.nodes)}", len(self.nodes)
         self.say(f"{name} joins {', '.join(near)}")
         self.nodes[name], self.guests[name] = Node(name, self.some_objective()), place
@@ -419,8 +419,8 @@ class World:
         self.cuts |= set(links)
         self.seen(links, noticed_s)
 
-    def mend(self, links: list[Link], noticed_s: float) -> None:
-        self.say(f"mended: {_words(links)}")
+    def rejoin(self, links: list[Link], noticed_s: float) -> None:
+        self.say(f"rejoined: {_words(links)}")
         self.cuts -= set(links) - self.lost
         self.seen(links, noticed_s)
 
@@ -458,7 +458,7 @@ class World:
         """Everything works from now on; only the dead stay dead, and a lost link lost."""
         self.say("all heals")
         self.healed_s = self.now
-        self.mend(sorted(self.cuts), 0.1)
+        self.rejoin(sorted(self.cuts), 0.1)
         self.dead_ends.clear()
         for name in list(self.clones):
             self.end_clone(name)

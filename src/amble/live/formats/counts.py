@@ -1,4 +1,4 @@
-"""What the counts of a parcel can be. The protocol decides by them when to count anew, whom to bury and when to stop: a
+"""What the counts of a parcel can be. The protocol decides by them when to recount, whom to bury and when to stop: a
 parcel with counts that no agent's visits can have led to is refused, as one with numbers that are not finite is."""
 
 from typing import Any

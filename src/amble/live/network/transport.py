@@ -36,7 +36,7 @@ from amble.live.seldom import Seldom, more
 Reply = Callable[[bytes], None]
 Hear = Callable[[str, bytes, Reply], None]
 Peer = Callable[[str, bool], None]
-Anew = Callable[[], None]
+Restart = Callable[[], None]
 
 GONE_S = 1.0  # for Zenoh to close a link that it has given up
 AGAIN_S = 60.0  # until the same is said again of a name that is there twice
@@ -48,10 +48,10 @@ class Transport:
     """One agent's links; made by open()."""
 
     def __init__(
-        self, place: Place, hear: Hear, peer: Peer, knocked: Knocked | None = None, anew: Anew | None = None
+        self, place: Place, hear: Hear, peer: Peer, knocked: Knocked | None = None, restart: Restart | None = None
     ) -> None:
         self.place = place
-        self._hear, self._peer, self._knocked, self._anew = hear, peer, knocked, anew
+        self._hear, self._peer, self._knocked, self._restart = hear, peer, knocked, restart
         self._zenoh = need("zenoh", "live")
         self._session: Any = None
         self._closed = False
@@ -76,16 +76,16 @@ class Transport:
 
     @classmethod
     def open(
-        cls, place: Place, hear: Hear, peer: Peer, knocked: Knocked | None = None, anew: Anew | None = None
+        cls, place: Place, hear: Hear, peer: Peer, knocked: Knocked | None = None, restart: Restart | None = None
     ) -> "Transport":
         """Listen, and dial the neighbours for ever; a neighbour that is not there is not an error, `peer` tells.
 
         hear(sender, payload, reply): a question; reply(answer) may be called once, from any thread, and a reply that is
         thrown away uncalled tells the asker at once that there is none. peer(name, up): a neighbour came or went.
-        knocked(shown, reply): somebody is at the door; reply(None) lets it in, reply(reason) does not. anew(): the
-        links must be made anew, best in a new process; without it that is done here.
+        knocked(shown, reply): somebody is at the door; reply(None) lets it in, reply(reason) does not. restart(): the
+        links must be made again, best in a new process; without it that is done here.
         """
-        transport = cls(place, hear, peer, knocked, anew)
+        transport = cls(place, hear, peer, knocked, restart)
         try:
             transport._connect()
             transport._worker.start()
@@ -233,7 +233,7 @@ class Transport:
                 log.warning("the links were not closed in time: %s", _reason(error))
 
     def _reconnect(self) -> None:
-        """Begin anew, with a session whose number nobody else knows."""
+        """Start again, with a session whose number nobody else knows."""
         if self._closed:
             return
         self._disconnect()
@@ -317,8 +317,8 @@ class Transport:
         if there and not self.place.insecure and name not in self._up:
             log.warning("%s is certified as %s, who is no neighbour: it is not listened to", link.dst, name)
         if there and self._links.joined(name):
-            log.warning("%s has joined the session of a neighbour; all links are made anew", name)
-            self._later(self._anew or self._reconnect)
+            log.warning("%s has joined the session of a neighbour; all links are made again", name)
+            self._later(self._restart or self._reconnect)
         if name in self._up:
             self._pulse.begin(name, now)
             self._review(name)

@@ -87,7 +87,7 @@ class Replay:
         self.parcels: dict[Issue, Any] = {}
         self.newest: dict[int, tuple[Issue, Any]] = {}  # each token, as it last left an agent's hands
         self.places: dict[tuple[str, int, int], list[Issue]] = {}  # all there will be, by (agent, token, hop)
-        self.again: dict[Issue, tuple[Issue, Event]] = {}  # what an issue was issued again as
+        self.again: dict[Issue, tuple[Issue, Event]] = {}  # what an issue was reissued as
         self.agents = {}
         for index, name in enumerate(record.agents):
             if name in objectives and name in record.visits:
@@ -101,7 +101,7 @@ class Replay:
         self.equal, self.first = 0, ""
 
     def _lay_out(self) -> None:
-        """Where parcels will come from: starts, visits, and issues again, each of the newest before it."""
+        """Where parcels will come from: starts, visits, and reissues, each of the newest before it."""
         names, begun = self.record.agents[: self.record.founders], dict[Issue, Any]()
         for agent in self.agents.values():
             for line in agent.lines:
@@ -113,7 +113,7 @@ class Replay:
                 if before:
                     self.again[max(before, key=lambda each: each.epoch)] = (issue, event)
                 elif event.hop == 0:  # from the beginning, by one who never had it
-                    begun[issue] = self._counted_anew(self.visits.parcel(event.token), event)
+                    begun[issue] = self._recounted(self.visits.parcel(event.token), event)
                 self._place(issue)
         for m in range(self.record.tokens):
             start = Issue(names[m % len(names)], m, 0, Epoch(0, m % len(names)))
@@ -123,11 +123,11 @@ class Replay:
             self._left_hands(issue, parcel)
 
     def _left_hands(self, issue: Issue, parcel: Any) -> None:
-        """It is known from now on, and so is what it was issued again as."""
+        """It is known from now on, and so is what it was reissued as."""
         self._keep(issue, parcel)
         while issue in self.again:
             issue, event = self.again[issue]
-            parcel = self._counted_anew(parcel, event)
+            parcel = self._recounted(parcel, event)
             self._keep(issue, parcel)
 
     def _keep(self, issue: Issue, parcel: Any) -> None:
@@ -183,7 +183,7 @@ class Replay:
         parcel, epoch = self.parcels[source], Epoch(line.epoch, line.author)
         self._compare(agent, line, "before", digest(parcel))
         if (event := self._recount(agent, line)) is not None:
-            parcel = self._counted_anew(parcel, event, agent.holder)
+            parcel = self._recounted(parcel, event, agent.holder)
         given_in, share = agent.shares.get(line.token, (None, self.visits.share()))
         known = (agent.holder, share, parcel, agent.index, line.hop, given_in != epoch)
         if (line.token, epoch, line.hop) in agent.leaves:
@@ -199,7 +199,7 @@ class Replay:
         if len(self.places[source[:3]]) == 1 and source not in self.again:
             del self.parcels[source]  # nobody else can ask for it: memory stays bounded
 
-    def _counted_anew(self, parcel: Any, event: Event, holder: Any = None) -> Any:
+    def _recounted(self, parcel: Any, event: Event, holder: Any = None) -> Any:
         flags = np.array([float(name in event.buried) for name in self.record.agents])
         flags = np.append(flags, np.zeros(len(parcel.buried) - len(flags)))
         return self.visits.recount(parcel, Epoch(event.epoch or 0, event.author or 0), flags, holder)
