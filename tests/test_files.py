@@ -311,10 +311,11 @@ def test_an_error_of_a_wide_table_names_only_near_columns(write):
 def test_the_page_on_data_shows_what_happens(tmp_path, monkeypatch, capsys):
     page = (Path(__file__).parent.parent / "docs" / "data.md").read_text()
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "houses.csv").write_text(re.search(r"```csv\n(.*?)```", page, re.S)[1])
+    for name, content in re.findall(r"<!-- file: (.*?) -->\n```csv\n(.*?)```", page, re.S):
+        (tmp_path / name).write_text(content)
     code = re.findall(r"```python\n(.*?)```", page, re.S)
     exec(compile("\n".join(code), "data.md", "exec"), {})
-    assert capsys.readouterr().out == re.search(r"```text\n(.*?)```", page, re.S)[1]
+    assert capsys.readouterr().out == "".join(re.findall(r"```text\n(.*?)```", page, re.S))
     assert (tmp_path / "partition.png").is_file()
 
 

@@ -244,3 +244,71 @@ def test_kinds_of_the_new_settings():
     ):
         with refused(f"{key} = {value!r} was given; it must be {words}"):
             Experiment().with_settings({key: value})
+
+
+SITES = np.array(["north", "south", "east"] * 20)[: len(LABELS)]
+
+
+def test_groups_are_agents_with_names():
+    problem = amble.Problem.from_arrays(X, LABELS, groups=SITES)
+    assert problem.names == ("east", "north", "south")
+    for name, part in zip(problem.names, problem.parts, strict=True):
+        assert part.tolist() == np.flatnonzero(name == SITES).tolist()
+    run = amble.simulate(amble.Relay(), problem, hops=3)
+    assert (run.problem["names"], run.problem["settings"]["how"]) == (["east", "north", "south"], "by-group")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_group_keeps_a_row_to_train_on(seed):
+    groups = np.arange(len(LABELS)) // 2  # two rows each: a plain share would hold out both of some
+    data = amble.Dataset("pairs", "classification", X, LABELS, groups=groups)
+    problem = amble.split(data, test=0.3, seed=seed)
+    assert problem.agents == len(problem.names) == len(set(groups.tolist()))
+    assert {len(part) for part in problem.parts} == {1, 2}
+    assert len(problem.heldout.y) + sum(map(len, problem.parts)) == len(LABELS)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"groups": SITES, "agents": 5}, "agents=5 was given with 3 groups, one agent each; leave agents out"),
+        ({"groups": SITES, "how": "sorted"}, "how='sorted' was given with groups"),
+        ({"groups": SITES, "sizes": [1, 2, 3]}, "sizes was given with groups"),
+        ({"groups": SITES[:4]}, r"groups has shape \(4,\), and there are"),
+        ({"groups": [None] * len(LABELS)}, "groups holds values that are neither text nor finite numbers"),
+        ({"how": "by-group"}, "how='by-group' was given without groups"),
+    ],
+)
+def test_groups_that_make_no_sense(options, sentence):
+    with pytest.raises(amble.AmbleError, match=sentence):
+        amble.Problem.from_arrays(X, LABELS, **options)
+
+
+def test_groups_of_one_row_each_leave_nothing_to_hold_out():
+    data = amble.Dataset("ones", "classification", X, LABELS, groups=np.arange(len(LABELS)))
+    with pytest.raises(amble.AmbleError, match="too few rows per group to hold some out"):
+        amble.split(data)
+    assert amble.split(data, test=0).agents == len(LABELS)
+
+
+def test_compare_by_a_column_of_a_file(tmp_path):
+    rng = np.random.default_rng(0)
+    sites = ["north", "south", "east", "west"]
+    lines = [f"{a:.6f},{sites[k % 4]},{b:.6f},{a - b:.6f}" for k, (a, b) in enumerate(rng.normal(size=(80, 2)))]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,site,b,price", *lines]) + "\n")
+    data = amble.read_file(tmp_path / "rows.csv", by="site")
+    assert (data.columns, data.target, data.groups[:4].tolist()) == (("a", "b"), "price", sites)
+    settings = {"data": str(tmp_path / "rows.csv"), "by": "site", "hops": 40, "methods": [{"name": "Relay"}]}
+    (run,) = Experiment().with_settings(settings).run(progress=False)
+    assert run.problem["names"] == sorted(sites)
+    assert run.network.agents == 4
+    assert run.problem["holdings"]["agents"] == sorted(sites)
+    with pytest.raises(amble.AmbleError, match="each value of the column is an agent, so leave agents out"):
+        Experiment().with_settings({**settings, "agents": 3})
+    with pytest.raises(amble.AmbleError, match=r"no column of .* named 'sit'; did you mean 'site'"):
+        amble.read_file(tmp_path / "rows.csv", by="sit")
+    with pytest.raises(amble.AmbleError, match="by=site and target=site are the same column"):
+        amble.read_file(tmp_path / "rows.csv", by="site", target="site")
+    np.savez(tmp_path / "rows.npz", X=data.X, y=data.y)
+    with pytest.raises(amble.AmbleError, match=r"has no named columns; give groups= to amble.split"):
+        amble.read_file(tmp_path / "rows.npz", by="site")

@@ -31,6 +31,7 @@ OPTIONAL = {
     "task": str,
     "target": str,
     "header": bool,
+    "by": str,
     "sizes": list,
     "loss": str,
     "start": list,
@@ -54,6 +55,7 @@ class Experiment:
     target: str | None = None
     header: bool | None = None
     one_hot: bool = False
+    by: str | None = None  # a file's column: one agent per value of it
     agents: int = 20
     how: str = "even"
     alpha: float | None = None  # of how = "dirichlet"
@@ -89,6 +91,8 @@ class Experiment:
             expected = OPTIONAL.get(key, int) if kinds[key] is None else type(kinds[key])
             if key != "timing" and not _is_a(value, expected):
                 raise AmbleError(f"{key} = {value!r} was given; it must be {_WORDS[expected]}.")
+        if {"by", "agents"} <= set(given):
+            raise AmbleError("by and agents were given; each value of the column is an agent, so leave agents out.")
         return replace(self, **given)
 
     def build(self) -> tuple[list[Any], Problem, Network]:
@@ -97,19 +101,23 @@ class Experiment:
             raise unknown("network", self.network, networks.NAMES)
         if self.walk not in ("auto", *walks.NAMES):
             raise unknown("walk", self.walk, ("auto", *walks.NAMES))
-        timings.make(self.timing).factors(self.agents)
+        timing = timings.make(self.timing)
+        if self.by is None:
+            timing.factors(self.agents)
         chosen = [method for method, _ in self.make_methods()]
         if not chosen:
             raise AmbleError("no methods were given; name at least one.")
         if self.penalised:
             penalised.check(*chosen)
-        keys = ("agents", "how", "alpha", "sizes", "seed", "test", "loss", "ridge", "intercept", "scale", "weights")
-        problem = split(self.read_data(), **{key: getattr(self, key) for key in keys})
+        keys = ("how", "alpha", "sizes", "seed", "test", "loss", "ridge", "intercept", "scale", "weights")
+        agents = self.agents if self.by is None else None
+        problem = split(self.read_data(), agents, **{key: getattr(self, key) for key in keys})
+        timing.factors(problem.agents)
         for method in chosen:
             limits(method, problem, self.hops, None, self.time_s, self.comm_units, self.tolerance)
         if self.start is not None:
             initial_model(self.start, problem)
-        return chosen, problem, networks.named(self.network, self.agents, self.density, self.seed)
+        return chosen, problem, networks.named(self.network, problem.agents, self.density, self.seed)
 
     def make_methods(self) -> list[tuple[Any, bool]]:
         """The methods, each with whether its step or penalty is to be tuned: one that the user gives stays as it is."""
@@ -136,7 +144,7 @@ class Experiment:
 
     def read_data(self) -> Dataset:
         """The data set of that name, or else in the file of that path."""
-        of_files: dict[str, Any] = {"task": self.task, "target": self.target, "header": self.header}
+        of_files: dict[str, Any] = {"task": self.task, "target": self.target, "header": self.header, "by": self.by}
         if self.data in NAMES:
             given = [key for key, value in {**of_files, "one_hot": self.one_hot or None}.items() if value is not None]
             if given:

@@ -13,7 +13,7 @@ from amble.arrays import Tree, tree_map
 from amble.assemble import Heldout, Scaling, assemble, check_rows, pool
 from amble.chance import check_seed
 from amble.data.datasets import Dataset
-from amble.data.partition import Parts, partition, settle
+from amble.data.partition import Parts, by_group, partition, settle
 from amble.errors import AmbleError, expect, is_number, is_whole, shown
 from amble.objectives import LeastSquares, Logistic, Softmax, own
 from amble.optimum import UNASKED_GRADIENTS, UNASKED_UP_TO, UNASKED_UP_TO_OWN, NoOptimum, Optimum, Watch, find
@@ -21,6 +21,7 @@ from amble.predicting import check_model, guess, predict
 from amble.rows import check_pairs, heldout_rows, in_order, infer_task, names_of
 
 SCORES_AT_ONCE = 2**22
+AGENTS = 20  # where no number is given
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,7 @@ class Problem:
     parts: Parts | None = None
     columns: tuple[str, ...] | None = None  # the names of the rows' columns
     target: str | None = None  # the name of what is predicted
+    names: tuple[str, ...] | None = None  # of the agents, where each is a group of rows
     holdings: dict[str, Any] | None = None  # who holds what: rows of each label, or the spread of the targets
     _given_up: list[tuple[int, NoOptimum]] = field(
         default_factory=list, init=False
@@ -296,10 +298,11 @@ class Problem:
         y: Any,
         *,
         task: str | None = None,
-        agents: int = 20,
+        agents: int | None = None,
         X_test: Any = None,
         y_test: Any = None,
         how: str = "even",
+        groups: Any = None,
         seed: int = 0,
         ridge: float = 1e-4,
         intercept: bool = True,
@@ -317,9 +320,10 @@ class Problem:
         X, y : rows (d, p) and targets (d): arrays, lists or a DataFrame, whose column names are kept
         task : regression or classification; without it, targets that are text or whole numbers of at most 20 values are
             labels, as in `read_file`
-        agents : how many
+        agents : how many, by default 20
         X_test, y_test : rows to judge models by, which no agent has
         how : even, sorted, by-label, dirichlet, by-sizes
+        groups : instead of it, a label per row: each label's rows are one agent's, and the labels its names
         alpha : of dirichlet, by default 0.5: the smaller, the less alike agents are
         sizes : of by-sizes: rows per agent or, as numbers with a point, proportions
         seed : of the dealing
@@ -346,16 +350,27 @@ class Problem:
         columns = names_of(X)
         y, task = infer_task(y, task)
         X, y = check_rows(in_order(X, None, "the data"), y, task, "the data")
-        if not is_whole(agents) or agents < 1:
+        if agents is not None and (not is_whole(agents) or agents < 1):
             raise AmbleError(f"agents={agents} was given; at least one agent is needed, and whole ones.")
-        parts = partition(how, y, agents, seed, task=task, alpha=alpha, sizes=sizes)
+        dealing = settle(how, alpha, sizes, groups is not None)
+        names = None
+        if groups is not None:
+            names, parts = by_group(groups, len(y))
+            if agents not in (None, len(names)):
+                raise AmbleError(
+                    f"agents={agents} was given with {len(names)} groups, one agent each; leave agents out."
+                )
+        else:
+            parts = partition(how, y, AGENTS if agents is None else agents, seed, task=task, alpha=alpha, sizes=sizes)
         test = heldout_rows(X_test, y_test, task, columns)
         options: dict[str, Any] = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights}
         if loss is not None:
             options["loss"] = loss
-        settings = {**settle(how, alpha, sizes), "seed": int(seed), **options}
+        settings = {**dealing, "seed": int(seed), **options}
         fields = assemble(X, y, parts, test, task=task, **options)
-        return Problem(name, task, **fields, settings=settings, columns=columns)
+        if names is not None and fields["holdings"] is not None:
+            fields["holdings"]["agents"] = list(names)
+        return Problem(name, task, **fields, settings=settings, columns=columns, names=names)
 
     @staticmethod
     def from_agents(
@@ -455,11 +470,12 @@ class Problem:
 
 def split(
     data: Dataset,
-    agents: int = 20,
+    agents: int | None = None,
     how: str = "even",
     seed: int = 0,
     test: float = 0.2,
     *,
+    groups: Any = None,
     ridge: float = 1e-4,
     intercept: bool = True,
     scale: bool = True,
@@ -473,7 +489,8 @@ def split(
     Parameters
     ----------
     data : from amble.load or amble.read_file, or an amble.Dataset of your own
-    test : the share of rows held out first, where the data set has no published test part
+    test : the share of rows held out first, where the data set has no published test part; every group keeps a row
+    groups : a label per row of the data, as of `from_arrays`; by default those that `read_file(by=...)` has read
     agents, how, seed, ridge, intercept, scale, weights, loss, alpha, sizes : as of `Problem.from_arrays`
 
     Returns
@@ -492,13 +509,25 @@ def split(
         raise AmbleError(f"test={test} was given; it is the share of rows held out, from 0 to below 1.")
     X, y = check_rows(in_order(data.X, data.columns, data.name), data.y, data.task, data.name)
     X_test, y_test = data.X_test, data.y_test
+    if groups is None and data.groups is not None:
+        groups = data.groups
+    if groups is not None:
+        by_group(groups, len(y))  # one label per row, before any is held out
+        groups = np.asarray(groups)
     if X_test is None and test > 0:
         if len(y) < 2:
             raise AmbleError(f"{data.name} has 1 row, and a share of all rows is held out; give more rows, or test=0.")
         order = np.random.default_rng([check_seed(seed), 0]).permutation(len(y))
         out = order[: max(1, round(test * len(y)))]
+        if groups is not None:  # the last row of each group that comes in this order is never held out
+            last = len(y) - 1 - np.unique(groups[order][::-1].astype(str), return_index=True)[1]
+            out = out[~np.isin(out, order[last])]
+            if not len(out):
+                raise AmbleError(f"{data.name} has too few rows per group to hold some out; give more rows, or test=0.")
+            order = np.concatenate([out, np.delete(order, np.flatnonzero(np.isin(order, out)))])
         kept = np.sort(order[len(out) :])
         X, y, X_test, y_test = X[kept], y[kept], X[out], y[out]
+        groups = None if groups is None else groups[kept]
     problem = Problem.from_arrays(
         X,
         y,
@@ -507,6 +536,7 @@ def split(
         X_test=X_test,
         y_test=y_test,
         how=how,
+        groups=groups,
         seed=seed,
         ridge=ridge,
         intercept=intercept,

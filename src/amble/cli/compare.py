@@ -27,6 +27,8 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 
 `amble compare --data rows.csv --target price --one-hot` - a file of your own: .csv, .tsv, .npz, .parquet, LIBSVM text
 
+`amble compare --data rows.csv --by site` - one agent per site: the column says whose a row is
+
 `amble compare --data digits --how dirichlet --alpha 0.1` - agents that hold unlike labels
 
 `amble compare --timing link:latency_s=0.01,bytes_per_s=1e6`
@@ -97,6 +99,9 @@ def compare(
         of(DATA, "--header/--no-header", help="Of a file: its first row names columns.  [default: by its cells]"),
     ] = None,
     one_hot: Annotated[bool, of(DATA, "--one-hot", help="Of a file: make columns of text categories.")] = False,
+    by: Annotated[
+        str | None, of(SPLIT, "--by", metavar="<column>", help="Of a file: one agent per value of this column.")
+    ] = None,
     agents: Annotated[int | None, of(SPLIT, "--agents", "-n", help="How many agents.  [default: 20]")] = None,
     how: Annotated[
         str | None,
@@ -175,6 +180,7 @@ def compare(
         "target": target,
         "header": header,
         "one_hot": one_hot or None,
+        "by": by,
         "agents": agents,
         "how": how,
         "alpha": alpha,

@@ -25,6 +25,7 @@ class Dataset:
     X_test, y_test : a published test part; without one, some rows are held out when the data are split
     columns : the names of X's columns; colour=red is a category, one-hot encoded
     target : the name of y
+    groups : a label per row that says whose it is, such as the site; `split` gives each an agent
 
     Example
     -------
@@ -41,6 +42,7 @@ class Dataset:
     y_test: Any = None
     columns: tuple[str, ...] | None = None
     target: str | None = None
+    groups: Any = None
 
     def __repr__(self) -> str:
         kind = self.task

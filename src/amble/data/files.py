@@ -30,6 +30,7 @@ def read_file(
     header: bool | None = None,
     categorical: str = "refuse",
     columns: Sequence[str] | None = None,
+    by: str | int | None = None,
 ) -> Dataset:
     """A data set from a file.
 
@@ -45,6 +46,8 @@ def read_file(
     categorical : "one-hot" makes one column of 0 and 1 of each text in a column of text, named colour=red and so on;
         "refuse" says where the text is
     columns : another data set's columns: this file is encoded in the same way, in the same order
+    by : a table's column, by name or number, that says whose a row is, such as the site: `split` gives each of its
+        values an agent. It is no column of X
 
     Returns
     -------
@@ -68,15 +71,17 @@ def read_file(
         raise AmbleError(f"target={target!r} was given for {path}, which says itself what the target is; leave it out.")
     if header is not None and kind not in DELIMITERS:
         raise AmbleError(f"header={header} was given for {path}; it is for .csv and .tsv files, so leave it out.")
+    if by is not None and kind not in (*DELIMITERS, ".parquet"):
+        raise AmbleError(f"by={by!r} was given for {path}, which has no named columns; give groups= to amble.split.")
     where, content = str(path), unpacked(read_bytes(path), str(path))
     if kind == ".npz":
         return read_npz(content, name, where, task, columns)
     if kind == ".parquet":
-        return from_table(parquet.read(content, where), name, task, target, categorical, columns)
+        return from_table(parquet.read(content, where), name, task, target, categorical, columns, by)
     if kind in DELIMITERS:
         as_cells = columns is not None and any("=" in each for each in columns)  # categories may look like numbers
         table = delimited.read(as_text(content, where), where, DELIMITERS[kind], header, as_cells)
-        return from_table(table, name, task, target, categorical, columns)
+        return from_table(table, name, task, target, categorical, columns, by)
     X, y = libsvm.parse(content, where, None if columns is None else len(columns))
     y, task = labels_or_amounts(y, task)
     return Dataset(name, task, X, y, columns=tuple(str(k + 1) for k in range(X.shape[1])))
@@ -89,9 +94,16 @@ def from_table(
     target: str | int | None,
     categorical: str,
     columns: Sequence[str] | None,
+    by: str | int | None = None,
 ) -> Dataset:
-    chosen = find_target(table, target)
-    features = [column for column in table.columns if column is not chosen]
+    owner = None if by is None else find_target(table, by, "by")
+    others = table if owner is None else table._replace(columns=[each for each in table.columns if each is not owner])
+    if owner is not None and not others.columns:
+        raise AmbleError(f"{table.where} has no column beside {owner.name}; give a table with a target, too.")
+    chosen = find_target(table if target is not None else others, target)
+    if chosen is owner:
+        raise AmbleError(f"by={by} and target={target} are the same column of {table.where}; give two.")
+    features = [column for column in others.columns if column is not chosen]
     if not features:
         raise AmbleError(
             f"{table.where} has one column, {chosen.name}, and a target needs others beside it; set cells apart by "
@@ -100,7 +112,10 @@ def from_table(
     table.refuse_gaps()
     y, task = targets(table, chosen, task)
     X, names = encode(table, features, categorical == "one-hot", columns)
-    return Dataset(name, task, X, y, columns=names, target=chosen.name)
+    groups = (
+        None if owner is None else np.array(owner.texts) if owner.texts else labels_or_amounts(owner.numbers, None)[0]
+    )
+    return Dataset(name, task, X, y, columns=names, target=chosen.name, groups=groups)
 
 
 def read_npz(content: bytes, name: str, where: str, task: str | None, columns: Sequence[str] | None) -> Dataset:

@@ -11,6 +11,7 @@ from amble.errors import AmbleError, is_number, unknown
 Parts = list[Any]  # one integer array an agent
 ALPHA, ALPHA_MAX = 0.5, 1e6  # of how="dirichlet": where none is given, and at most
 HOLDINGS_AGENTS_MAX = 1000
+BY_GROUP = "by-group"  # a label per row says who holds it, so it takes no part in the dealing
 
 
 def even(y: Any, agents: int, rng: np.random.Generator) -> Parts:
@@ -83,6 +84,19 @@ def round_shares(shares: Any, rows: int) -> Any:
     return counts
 
 
+def by_group(groups: Any, rows: int) -> tuple[tuple[str, ...], Parts]:
+    """One agent per distinct value, in their order: the agents' names, and their rows."""
+    values = np.asarray(groups)
+    if values.dtype.kind == "O" and all(isinstance(each, str) for each in values.ravel()):
+        values = values.astype(str)
+    if values.dtype.kind not in "biufU" or (values.dtype.kind == "f" and not np.isfinite(values).all()):
+        raise AmbleError("groups holds values that are neither text nor finite numbers; give one such label per row.")
+    if values.shape != (rows,):
+        raise AmbleError(f"groups has shape {values.shape}, and there are {rows:,} rows; give one label per row.")
+    labels, number = np.unique(values, return_inverse=True)
+    return tuple(map(str, labels.tolist())), [np.flatnonzero(number == k) for k in range(len(labels))]
+
+
 PARTITIONS: dict[str, Callable[..., Parts]] = {
     "even": even,
     "sorted": by_target,
@@ -103,8 +117,16 @@ def check_sizes(sizes: list[Any], agents: int, rows: int) -> None:
         )
 
 
-def settle(how: str, alpha: float | None, sizes: Any) -> dict[str, Any]:
-    """The settings of a partition, as a problem records them: sizes mean by-sizes, and dirichlet has an alpha."""
+def settle(how: str, alpha: float | None, sizes: Any, by_groups: bool = False) -> dict[str, Any]:
+    """The settings of a partition, as a problem records them: sizes mean by-sizes, groups mean by-group, and dirichlet
+    has an alpha."""
+    if by_groups:
+        if how not in ("even", BY_GROUP) or alpha is not None or sizes is not None:
+            other = f"how={how!r}" if how not in ("even", BY_GROUP) else "alpha" if alpha is not None else "sizes"
+            raise AmbleError(f"{other} was given with groups, which say who holds what; leave one out.")
+        return {"how": BY_GROUP}
+    if how == BY_GROUP:
+        raise AmbleError("how='by-group' was given without groups; give groups=, or a column of the file (--by SITE).")
     if how not in PARTITIONS:
         raise unknown("partition", how, PARTITIONS)
     if sizes is not None and how not in ("even", "by-sizes"):

@@ -11,7 +11,7 @@ from amble.errors import AmbleError, unknown
 CLASSES_MAX = 20  # whole-number targets with more values than this are taken for amounts
 
 
-def find_target(table: Table, target: str | int | None) -> Column:
+def find_target(table: Table, target: str | int | None, role: str = "target") -> Column:
     """By name or by number: from 0, or from the end with -1; without either, the last."""
     names = [column.name for column in table.columns]
     if target is None:
@@ -22,7 +22,7 @@ def find_target(table: Table, target: str | int | None) -> Column:
         return table.columns[int(target)]
     except IndexError as error:
         raise AmbleError(
-            f"target={target} was given and {table.where} has {len(names)} columns; give a name, a number from 0 to "
+            f"{role}={target} was given and {table.where} has {len(names)} columns; give a name, a number from 0 to "
             f"{len(names) - 1}, or -1 for the last."
         ) from error
     except (TypeError, ValueError):

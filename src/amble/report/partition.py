@@ -35,7 +35,7 @@ def partition_picture(holdings: dict[str, Any] | None, path: Path, title: str) -
         panel.xaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=panel is axes[0]))
         panel.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,g}"))
     if agents <= AGENTS_NAMED_MAX:
-        axes[0].set_yticks(range(agents), [str(i) for i in range(agents)], fontsize=7)
+        axes[0].set_yticks(range(agents), holdings.get("agents") or [str(i) for i in range(agents)], fontsize=7)
     axes[0].set_ylabel("agent")
     figure.suptitle(title, fontsize=10)
     return save(figure, path)
