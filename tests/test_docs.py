@@ -120,6 +120,7 @@ def test_the_service_is_started_again_until_that_is_of_no_use():
     assert unit["Unit"]["StartLimitIntervalSec"] == "0"
     assert unit["Service"]["Restart"] == "on-failure"
     assert unit["Service"]["RestartPreventExitStatus"] == str(Ended.WITHOUT_A_MODEL.value)
+    assert unit["Service"]["SuccessExitStatus"] == str(Ended.TERMINATED.value)
 
 
 # --- the harness itself ----------------------------------------------------------------------------------------------
