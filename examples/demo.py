@@ -12,7 +12,7 @@ NEXT = {
     "source .venv/bin/activate": "so that the shell finds amble",
     "amble up": "train live: 8 agents, one process each",
     "amble compare --data digits -o digits": "ten classes instead of a number",
-    "amble compare --help": "every method, every setting, your own data",
+    "amble compare --help": "methods, settings, your own data",
     "amble --help": "every command",
 }
 
@@ -52,13 +52,14 @@ for column in table.columns[1:]:
 for label in model_costs:
     table.add_row(label, *shown(*error_costs[label]), *shown(*model_costs[label]))
 screen.print("\n[bold]What you see[/]")
-screen.print("Link crossings (units) and virtual time until the test error, and the model itself,")
-screen.print("stay within 1 % of the centralised optimum's; steps and penalties are tuned.\n")
+screen.print("Link crossings (units) and virtual time until the test error, and the model")
+screen.print("itself, stay within 1 % of the centralised optimum's; steps are tuned.\n")
 screen.print(table, soft_wrap=False)
-screen.print(f"\n-: not within {HOPS:,} visits.")
+screen.print(f"\n-: it never came so close and stayed there in {HOPS:,} visits; a method with a")
+screen.print("fixed step or penalty can converge to a point beside the optimum.")
 for name, costs in (("test error", error_costs), ("model", model_costs)):
     units, time_s = (min(costs, key=lambda label: np.nan_to_num(costs[label][k], nan=np.inf)) for k in range(2))
-    screen.print(f"To the {name}: {units} with least communication, {time_s} in least time.")
+    screen.print(f"To the {name}: least communication: {units};\n  least time: {time_s}.")
 screen.print(f"The figure is {figure}; {page} opens in a browser.")
 
 screen.print("\n[bold]What to type next[/]")

@@ -93,8 +93,9 @@ def test_the_demo_says_what_is_seen_and_what_to_type_next(tmp_path, monkeypatch,
     assert (tmp_path / "demo" / "report.html").is_file()
     for run in names["runs"]:
         assert len(re.findall(re.escape(run.label), seen)) >= 1
-    model = "To the model: Relay (full) with least communication, Relay (full) in least time."
-    assert model in seen
+    assert "To the model: least communication: Relay (full);\n  least time: Relay (full)." in seen
+    assert "-: it never came so close" in seen
+    assert max(map(len, (seen + following).splitlines())) <= 80
     commands = [line.strip().split("  ")[0] for line in following.strip().splitlines()]
     assert commands[:2] == ["source .venv/bin/activate", "amble up"]
     for code in commands[1:]:

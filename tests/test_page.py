@@ -390,6 +390,7 @@ def test_the_command_makes_the_page_the_curves_and_the_figures(saved, tmp_path):
     names = {path.name for path in (tmp_path / "out").iterdir()}
     stem = "diabetes-6-agents-random-0-7"
     assert names == {"page.html", "curves.csv", f"{stem}.png", f"{stem}.svg"}
+    assert max(map(len, done.stdout.splitlines())) <= 80
     said = done.stdout.replace("\n", "")
     assert all(name in said for name in names)
     assert len((tmp_path / "out" / "curves.csv").read_text().splitlines()) == 1 + sum(

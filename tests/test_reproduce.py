@@ -238,7 +238,7 @@ def test_a_stopped_reproduce_goes_on_where_it_stopped_and_a_finished_one_makes_n
     second = reproduce("--quick", cwd=tmp_path)
     out, err = second.communicate(timeout=240)
     assert second.returncode == 0, err
-    assert "other claims were left out, as --figure was given" in out
+    assert "Other claims were left out, as --figure was given" in out
     kept_numbers = json.loads((folder / "paper.json").read_text())
     (section,) = kept_numbers["sections"]
     for claim in section["claims"]:

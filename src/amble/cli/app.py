@@ -120,6 +120,11 @@ def console() -> Any:
     return Console()
 
 
+def say_written(folder: Any, names: list[str], more: str = "") -> None:
+    """Which files were written, broken at the width of the screen."""
+    console().print(f"written to {folder}/: {', '.join(names)}{more}", markup=False, highlight=False)
+
+
 def say(sentence: str, label: str = "", style: str = "yellow") -> None:
     """Print a sentence as it is, after a coloured label: what it quotes may look like markup, as [model] does."""
     from rich.text import Text

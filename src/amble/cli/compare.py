@@ -7,7 +7,7 @@ from typing import Annotated, Any, final
 import typer
 from typer.core import TyperCommand
 
-from amble.cli.app import app, console, say
+from amble.cli.app import app, console, say, say_written
 
 COMPARE_HELP = """Compare methods on one problem: a table, a figure like the paper's, and the saved runs.
 
@@ -228,9 +228,7 @@ def compare(
         screen.print(chosen.table())
         screen.print(steps_note(chosen, settings.tune), style="dim", markup=False, highlight=False)
         names = [f"{file_name(k, run)}.json" for k, run in enumerate(chosen, 1)] + draw_all(chosen, folder)
-        screen.print(
-            f"written to {folder}/: {', '.join(names)} (each .json with its .npz)", markup=False, highlight=False
-        )
+        say_written(folder, names, " (each .json with its .npz)")
         if asked.is_set():
             say("the table and files hold what was done until then.", "stopped early:")
             raise typer.Exit(asked.code)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from amble.cli.app import app, say
+from amble.cli.app import app, say_written
 
 REPORT_HELP = """Make one web page from saved runs, that opens without a network: plots, tables, settings.
 
@@ -46,4 +46,4 @@ def report(
     sections = group(find_runs(runs or ()))
     make_folder(out.parent)
     written = write_report(out, sections, title=title)
-    say(f"written to {out.parent}/: {', '.join(path.name for path in written)}")
+    say_written(out.parent, [path.name for path in written])

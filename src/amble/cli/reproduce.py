@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from amble.cli.app import app, console, say
+from amble.cli.app import app, console, say, say_written
 
 
 @app.command(short_help="The paper's figures 3 to 6 and a verdict on each of its claims, as one page.")
@@ -92,5 +92,5 @@ def reproduce(
     if others:
         screen.print(studies_table(others))
     if figure is not None:
-        say("The paper's other claims were left out, as --figure was given; without it they are tested.")
-    say(f"written to {out}/: {', '.join(path.name for path in written)}; the runs are in {out}/runs")
+        say("Other claims were left out, as --figure was given; without it they are tested.")
+    say_written(out, [path.name for path in written], f"; the runs are in {out}/runs")
