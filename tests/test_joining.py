@@ -96,7 +96,7 @@ def test_one_comes_and_one_goes_while_the_run_goes_on(tmp_path, method):
 def test_a_run_goes_on_without_an_agent_that_never_came_though_it_had_the_token(tmp_path):
     data = amble.load("diabetes")
     problem = amble.Problem.from_arrays(data.X, data.y, agents=4, ridge=0.01)
-    timing = {"patience_s": 1.0, "silence_s": 3.0}
+    timing = {"patience_s": 1.0, "silence_s": 3.0, "pause_s": 0.005}
     config = configure(problem, amble.Relay(), amble.networks.complete(4), {"hops": 10**9}, 0, timing)
     with Cluster.make(tmp_path / "run", config, rows_of(problem, data.X, data.y)) as cluster:
         for name in config.agents[1:]:
