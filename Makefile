@@ -11,15 +11,18 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint c
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
 
+# three processes for two cores, as live tests wait a good deal; the tests of a file stay together, with what they share
+SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
+
 test: $(VENV)/.dev
-	$(BIN)/pytest -n 2 $(ARGS)
+	$(BIN)/pytest $(SPREAD) $(ARGS)
 
 # the tests, and then the lines of src that none of them ran, in the processes that they start too. Python 3.12 and newer
 # report lines to coverage at far less cost than a trace function
 coverage: CORE = $(shell $(BIN)/python -c "import sys; print('sysmon' if sys.version_info >= (3, 12) else 'ctrace')")
 coverage: $(VENV)/.dev
 	rm -rf .coverage && mkdir .coverage
-	COVERAGE_CORE=$(CORE) $(BIN)/python -m coverage run -m pytest -n 2 $(ARGS)
+	COVERAGE_CORE=$(CORE) $(BIN)/python -m coverage run -m pytest $(SPREAD) $(ARGS)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 

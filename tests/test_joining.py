@@ -50,15 +50,15 @@ def wait_for_the_optimum(cluster, names, seconds=40.0):
 
 
 @pytest.mark.parametrize(
-    "method",
-    [amble.Relay(tokens=2), pytest.param(amble.WADMM(beta=0.3), marks=pytest.mark.long)],
+    ("method", "pause_s"),
+    [(amble.Relay(tokens=2), 0.02), pytest.param(amble.WADMM(beta=0.3), 0.002, marks=pytest.mark.long)],
     ids=["Relay 2", "WADMM"],
 )
-def test_one_comes_and_one_goes_while_the_run_goes_on(tmp_path, method):
+def test_one_comes_and_one_goes_while_the_run_goes_on(tmp_path, method, pause_s):
     data = amble.load("diabetes")
     problem = amble.Problem.from_arrays(data.X[:350], data.y[:350], agents=FOUNDERS, ridge=0.01)
     network = amble.networks.complete(FOUNDERS)
-    config = configure(problem, method, network, {"hops": 10**9}, 0, {"patience_s": 15.0, "pause_s": 0.002})
+    config = configure(problem, method, network, {"hops": 10**9}, 0, {"patience_s": 15.0, "pause_s": pause_s})
     with Cluster.make(tmp_path / "run", config, rows_of(problem, data.X, data.y)) as cluster:
         cluster.start_all()
         names = list(config.agents)
