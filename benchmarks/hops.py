@@ -33,14 +33,14 @@ from typing import NamedTuple
 import numpy as np
 
 import amble
-from amble.live import visits
-from amble.live.cluster import Cluster, configure, free_ports, rows_of
-from amble.live.effects import Custody, Persist, Share, Sight, Visit
+from amble.live.cluster.cluster import Cluster, configure, free_ports, rows_of
+from amble.live.core import visits
+from amble.live.core.effects import Custody, Persist, Share, Sight, Visit
+from amble.live.core.message import Epoch, Token
 from amble.live.formats import wire
-from amble.live.formats.journal import Journal
 from amble.live.formats.shape import Shape
-from amble.live.message import Epoch, Token
-from amble.live.network.place import Link, Place, ask_key, settings
+from amble.live.journal.journal import Journal
+from amble.live.transport.zenoh.address import Link, Place, ask_key, settings
 from amble.live.trust import identity
 
 AGENTS, TOKENS = 8, 3

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 import amble
-from amble.live import visits
-from amble.live.effects import Custody, Persist, Share, Sight, Visit
-from amble.live.formats.journal import BATCH, VISIT, Journal
+from amble.live.core import visits
+from amble.live.core.effects import Custody, Persist, Share, Sight, Visit
+from amble.live.core.message import Epoch, Token
 from amble.live.formats.shape import Shape, run_digest
-from amble.live.message import Epoch, Token
+from amble.live.journal.journal import BATCH, VISIT, Journal
 
 TOKENS, AGENTS = 3, tuple(f"agent{k:02d}" for k in range(8))
 TRANSACTIONS = 4 * BATCH  # so that lines are dropped a few times

@@ -25,10 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 import amble
-from amble.experiment import Experiment, parse
-from amble.live import up
+from amble.live.cluster import up
 from amble.live.records import collect
 from amble.live.settings.config import Walk
+from amble.simulation.experiment import Experiment, parse
 
 AGENTS, TOKENS = 8, (1, 2, 4)
 WALK = "cycles"  # as amble up has it; a token begins elsewhere on its cycle than in the simulator

@@ -15,9 +15,9 @@ from amble.live.threads import one_thread
 
 one_thread()
 
-from amble.experiment import Experiment
-from amble.live import up
+from amble.live.cluster import up
 from amble.live.records import collect
+from amble.simulation.experiment import Experiment
 
 AGENTS, TOKENS = 8, 3
 LATE_S = 20.0

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 import amble
-from amble.tuning import scale_of
+from amble.simulation.tuning import scale_of
 
 AGENTS = {"cpusmall": 20, "cadata": 50, "ijcnn1": 50}
 RIDGE = {"cpusmall": 0.0, "cadata": 0.0, "diabetes": 0.0}  # least squares as it is; 1e-4 for the rest

@@ -62,14 +62,14 @@ def make_job(agents: int, degree: float) -> dict[str, Any]:
 
 def measure(job: dict[str, Any], piece_s: float) -> Figures:
     import amble
-    from amble import replay
+    from amble import engines
 
     rows = list(zip(job["X"], job["y"], strict=True))
     problem = amble.Problem.from_agents(rows, ridge=0, intercept=False, scale=False)
     network = amble.networks.from_edges(len(rows), job["edges"])
     found: Figures = {}
     for method in (amble.DGD(alpha=ALPHA), amble.EXTRA(alpha=ALPHA), amble.DADMM(rho=RHO)):
-        engine = replay.make("compiled", method, problem, network)
+        engine = engines.make("compiled", method, problem, network)
         state = engine.advance(engine.start(), None, 0, CHECKED)
         models = np.array(state.agents.x)
 

@@ -20,9 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 import amble
-from amble import replay, schedule, timing, walk
-from amble.network import Network
-from amble.problem import Problem
+from amble import engines
+from amble.networks import walks
+from amble.networks.network import Network
+from amble.problem.problem import Problem
+from amble.schedule import schedule, timing
 
 P, M = 12, 5
 STATE_RATIO_MAX = 3
@@ -42,16 +44,16 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def measure(method: Any, problem: Problem, network: Network, hops: int) -> dict[str, float]:
-    """Seconds of schedule and replay, first call (compilation included) and best of three more."""
+    """Seconds of schedule and engines, first call (compilation included) and best of three more."""
     clock = timing.make("paper")
     parts = {"compute_s": timing.compute_seconds(clock, method, problem), "message_bytes": 8 * P, "seed": 0}
-    steps = walk.make("cycle", network, method.tokens, 0)
+    steps = walks.make("cycle", network, method.tokens, 0)
     planned: list[schedule.Schedule] = []
 
     def plan() -> None:
         planned.append(schedule.make(network, steps, clock, tokens=method.tokens, hops=hops, **parts))
 
-    engine = replay.make("compiled", method, problem, network)
+    engine = engines.make("compiled", method, problem, network)
 
     def go() -> None:
         engine.advance(engine.start(), planned[-1], 0, hops)

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import amble
-from amble.live.cluster import Cluster, configure, rows_of
+from amble.live.cluster.cluster import Cluster, configure, rows_of
 
 HEAVY = ("jaxlib", "matplotlib", "sklearn", "torch")
 DEGREE = 4

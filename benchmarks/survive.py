@@ -35,7 +35,7 @@ from pathlib import Path
 import numpy as np
 
 import amble
-from amble.live.cluster import Cluster, configure, rows_of
+from amble.live.cluster.cluster import Cluster, configure, rows_of
 
 RIGHT = 1e-6
 NAMESPACES = tuple(f"amble-{side}-{os.getpid()}" for side in ("west", "east"))  # others may run this, too

@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from amble.paper.page import CAPTIONS, TUNED
+from amble.paper.plan import LOCAL
 from amble.report.claims import Cell, Verdict
-from amble.report.paper_page import CAPTIONS, TUNED
 from amble.report.results import cell_text, quantity
 from amble.report.sections import TIME, UNITS
-from amble.reproduction import LOCAL
 
 DOCS = Path(__file__).parent
 KEPT = DOCS / "paper.json"

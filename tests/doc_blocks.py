@@ -25,9 +25,10 @@ from pathlib import Path
 import typer
 
 import amble
-from amble import methods, timing
+from amble import methods
 from amble.cli import app
-from amble.experiment import Experiment, parse
+from amble.schedule import timing
+from amble.simulation.experiment import Experiment, parse
 
 ROOT = Path(__file__).parent.parent
 FENCE = re.compile(

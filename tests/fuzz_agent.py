@@ -23,9 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from amble.arrays import named_leaves, tree_map
-from amble.live.formats import wire
-from amble.live.formats.packing import flat
-from amble.live.message import (
+from amble.live.agent.node import Node
+from amble.live.core.message import (
     EPOCHS_MAX,
     HOPS_MAX,
     Accepted,
@@ -39,8 +38,9 @@ from amble.live.message import (
     Stop,
     Token,
 )
-from amble.live.node import Node
-from amble.live.visits import GiftToken
+from amble.live.core.packing import flat
+from amble.live.core.visits import GiftToken
+from amble.live.formats import wire
 from config_samples import X, Y, made
 from fuzz_wire import mutated
 

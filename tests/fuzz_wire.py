@@ -11,11 +11,11 @@ import zlib
 import numpy as np
 
 from amble.arrays import named_leaves, tree_map
-from amble.live import message as messages
-from amble.live import visits
+from amble.live.core import message as messages
+from amble.live.core import visits
+from amble.live.core.message import Epoch
 from amble.live.formats import wire
 from amble.live.formats.shape import PREFIX_SIZE
-from amble.live.message import Epoch
 from amble.methods.relay import Relay
 
 HUGE = (

@@ -1,12 +1,12 @@
 """Two or three agents, joined by a link that the test holds in its hands."""
 
-from amble.live.effects import Ask, Persist, Reply, Report, Settings
-from amble.live.faults.tally import Mean
-from amble.live.formats.journal import _line, event_of
-from amble.live.message import Passed, Token
-from amble.live.protocol import Core
+from amble.live.chaos.tally import Mean
+from amble.live.core.effects import Ask, Persist, Reply, Report, Settings
+from amble.live.core.message import Passed, Token
+from amble.live.core.protocol import Core
+from amble.live.core.visits import GiftVisits, RawVisits
+from amble.live.journal.journal import _line, event_of
 from amble.live.records.record import Record
-from amble.live.visits import GiftVisits, RawVisits
 
 NAMES = ("a", "b", "c")
 WAY = {"a": "b", "b": "c", "c": "a"}

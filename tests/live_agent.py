@@ -10,9 +10,9 @@ import threading
 import time
 from pathlib import Path
 
-from amble.live.network import engine_log
-from amble.live.network.place import Link, Place
-from amble.live.network.transport import Transport
+from amble.live.transport.zenoh import engine_log
+from amble.live.transport.zenoh.address import Link, Place
+from amble.live.transport.zenoh.transport import Transport
 
 
 def say(**event):

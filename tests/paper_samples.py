@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import amble
+from amble.losses import LeastSquares, Logistic
 from amble.methods import copies, rules
 from amble.methods.gifts import Token
-from amble.objectives import LeastSquares, Logistic
 
 ROUNDING = 1e-10  # relative: descent is claimed of real numbers, and these are floating-point ones
 KINDS = ("least squares", "logistic")

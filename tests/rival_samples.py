@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import settings
 
 import amble
-from amble import methods, networks, replay
-from amble import walk as walks
+from amble import engines, methods, networks
+from amble.networks import walks
 
 N, P = 8, 4
 
@@ -69,7 +69,7 @@ def grads(x):
 
 def rounds_of(engine, method, network=NETWORK, rounds=30, problem=PROBLEM):
     """The agents' x after each of so many rounds, by the library."""
-    machine = replay.make(engine, method, problem, network)
+    machine = engines.make(engine, method, problem, network)
     state, found = machine.start(), []
     for k in range(rounds):
         state = machine.advance(state, None, k, k + 1)
@@ -127,7 +127,7 @@ NETWORKS = {
 def hop_by_hop(method, hops, problem=PROBLEM, network=NETWORK, **options):
     """(agent, token, state after) for each hop, on the plain engine."""
     schedule = go(method, problem, network, hops=hops, engine="plain", every=hops, **options).schedule
-    machine = replay.make("plain", method, problem, network)
+    machine = engines.make("plain", method, problem, network)
     state = machine.start()
     for k in range(hops):
         state = machine.advance(state, schedule, k, k + 1)

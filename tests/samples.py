@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.datasets import load_iris
 
 import amble
-from amble.objectives import LeastSquares, Logistic, Softmax
+from amble.losses import LeastSquares, Logistic, Softmax
 
 CLASSES = 3
 KINDS = ("least squares", "logistic", "softmax")

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import amble
-from amble.live import accounts
+from amble.live.core import accounts
+from amble.live.core.message import Epoch
+from amble.live.core.visits import make
 from amble.live.formats import counts
-from amble.live.message import Epoch
-from amble.live.visits import make
 from samples import build, unknowns
 
 pytestmark = pytest.mark.long

@@ -12,9 +12,10 @@ import pytest
 
 import amble
 from amble.errors import AmbleError
-from amble.live import up
-from amble.live.cluster import Cluster, configure, rows_of
-from amble.live.records import collect, trained
+from amble.live.cluster import up
+from amble.live.cluster.cluster import Cluster, configure, rows_of
+from amble.live.model import trained
+from amble.live.records import collect
 from amble.live.settings.agent_config import FILE
 
 pytest.importorskip("zenoh")

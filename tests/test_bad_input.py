@@ -5,8 +5,8 @@ import pytest
 
 import amble
 from amble import AmbleError, methods, networks
-from amble.experiment import parse_slow
-from amble.timing import Timing
+from amble.schedule.timing import Timing
+from amble.simulation.experiment import parse_slow
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 3))

@@ -12,16 +12,16 @@ import typer
 
 from amble.cli.chaos import show
 from amble.errors import AmbleError
-from amble.live.accounts import meet
-from amble.live.effects import Custody, Errand, Persist, Reply
-from amble.live.faults.chaos import State, ranges
-from amble.live.faults.checkers import Broken
-from amble.live.faults.kinds import Faults
-from amble.live.faults.world import World
-from amble.live.message import Refused, Stop
-from amble.live.protocol import Core
-from amble.live.tracked_visits import TrackedVisits
-from amble.live.visits import GiftVisits
+from amble.live.chaos.checkers import Broken
+from amble.live.chaos.kinds import Faults
+from amble.live.chaos.seeds import State, ranges
+from amble.live.chaos.world import World
+from amble.live.core.accounts import meet
+from amble.live.core.effects import Custody, Errand, Persist, Reply
+from amble.live.core.message import Refused, Stop
+from amble.live.core.protocol import Core
+from amble.live.core.tracked_visits import TrackedVisits
+from amble.live.core.visits import GiftVisits
 
 pytestmark = pytest.mark.long
 

@@ -19,8 +19,10 @@ pytest.importorskip("zenoh")
 
 import amble
 from amble.errors import AmbleError
-from amble.live import agent, checking, glance, status
-from amble.live.cluster import Cluster, configure, rows_of
+from amble.live import status
+from amble.live.agent import agent
+from amble.live.cluster.cluster import Cluster, configure, rows_of
+from amble.live.control import checking, glance
 from amble.live.process import this_process
 from amble.live.settings.agent_config import FILE, AgentConfig, Peer
 from amble.live.trust import identity

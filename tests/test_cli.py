@@ -14,13 +14,15 @@ import pytest
 from typer.testing import CliRunner
 
 import amble
-from amble import methods, timing, walk
-from amble.assemble import LOSSES, TASKS, WEIGHTS
+from amble import methods
 from amble.cli import app, main
 from amble.cli.app import PANELS, say
 from amble.data.partition import PARTITIONS
-from amble.experiment import Experiment
-from amble.network import NAMES as NETWORKS
+from amble.networks import KINDS as NETWORKS
+from amble.networks import walks
+from amble.problem.assemble import LOSSES, TASKS, WEIGHTS
+from amble.schedule import timing
+from amble.simulation.experiment import Experiment
 from doc_blocks import every_command
 
 ROOT = Path(__file__).parent.parent
@@ -218,7 +220,7 @@ def test_compare_has_an_option_for_every_setting_of_a_file_with_its_default():
     listed = {
         "how": PARTITIONS,
         "network": NETWORKS,
-        "walk": ("auto", *walk.NAMES),
+        "walk": ("auto", *walks.NAMES),
         "timing": timing.NAMED,
         "loss": LOSSES,
         "weights": WEIGHTS,
@@ -347,7 +349,7 @@ def test_ctrl_c_before_the_first_run_writes_nothing(tmp_path, monkeypatch, capsy
         return amble.split(*parts, **options)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("amble.experiment.split", interrupted_split)
+    monkeypatch.setattr("amble.simulation.experiment.split", interrupted_split)
     monkeypatch.setattr(sys, "argv", ["amble", "compare", "-o", "x", *SMALL])
     with pytest.raises(SystemExit) as ended:
         main()

@@ -8,8 +8,8 @@ import pytest
 import amble
 from amble import AmbleError, networks
 from amble.cli import main
-from amble.live.records.trained import Trained
-from amble.live.settings.model import Model
+from amble.live.model.model import Model
+from amble.live.model.trained import Trained
 
 DATA = amble.load("diabetes")
 X, Y = DATA.X, DATA.y

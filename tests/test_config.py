@@ -13,10 +13,11 @@ pytest.importorskip("cryptography")
 
 import amble
 from amble import methods
-from amble import walk as walks
 from amble.arrays import tree_map
-from amble.live.settings import bundle, toml
+from amble.live import toml
+from amble.live.settings import bundle
 from amble.live.settings.config import AgentConfig, Config, Retention
+from amble.networks import walks
 from config_samples import PLAIN, RNG, X, Y, agents, made, model, refused
 
 # --- what cannot be used ---------------------------------------------------------------------------------------------
@@ -124,9 +125,9 @@ BAD = [
         {"links": [["a", "b"], ["c", "d"]]},
         "the links do not join all agents: from a there is no way to c, d; add links",
     ),
-    ({"links": None, "network": {"kind": "rnig"}}, "no network for live runs named 'rnig'; did you mean 'ring'"),
+    ({"links": None, "network": {"kind": "rnig"}}, "no network named 'rnig'; did you mean 'ring'"),
     ({"links": None, "network": {}}, r"\[network\] has no kind"),
-    ({"links": None, "network": {"kind": "ring", "seed": 1}}, r'has seed and kind = "ring"; it is for "random"'),
+    ({"links": None, "network": {"kind": "ring", "seed": 1}}, r'has seed and kind = "ring", which takes none'),
     ({"links": None, "network": {"kind": "random", "density": 2}}, "density = 2 was given"),
     ({"links": None, "network": {"kind": "random", "density": 0.1}}, "use a density of at least"),
 ]

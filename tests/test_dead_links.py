@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from amble.live.network.pulse import SLACK_S, Pulse
-from amble.live.network.sockets import cut_off
+from amble.live.transport.zenoh.pulse import SLACK_S, Pulse
+from amble.live.transport.zenoh.sockets import cut_off
 from live_delay import Delay
 from live_samples import HOST, Agent, Authority, Ring, files
 
@@ -194,7 +194,7 @@ def limits_after(soft, hard):
     """Of a process that starts with these limits of open files."""
     code = (
         f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}));"
-        "from amble.live.network.sockets import more_files; more_files();"
+        "from amble.live.transport.zenoh.sockets import more_files; more_files();"
         "print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import amble
-from amble.live.divergence import bound_of, has_diverged, likely_cause
-from amble.live.up import WORSE
-from amble.live.up import has_diverged as has_diverged_in_all
-from amble.objectives import LeastSquares, Logistic, Softmax
+from amble.live.cluster.up import WORSE
+from amble.live.cluster.up import has_diverged as has_diverged_in_all
+from amble.live.core.divergence import bound_of, has_diverged, likely_cause
+from amble.losses import LeastSquares, Logistic, Softmax
 
 SIZES = np.array([1.0, 2.0, 1.0])
 

@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from amble.experiment import Experiment, read
+from amble.simulation.experiment import Experiment, read
 from doc_blocks import (
     COMMAND,
     FENCE,
@@ -113,7 +113,7 @@ def test_make_demo_installs_what_amble_up_needs(tmp_path):
 
 def test_the_service_is_started_again_until_that_is_of_no_use():
     """systemd gives up after five failures in ten seconds unless it is told not to."""
-    from amble.live.agent import Ended
+    from amble.live.agent.agent import Ended
 
     (block,) = [block for block in blocks_of("live.md", (ROOT / "docs/live.md").read_text()) if block.language == "ini"]
     unit = configparser.ConfigParser()

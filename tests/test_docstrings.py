@@ -9,7 +9,7 @@ import pytest
 
 import amble
 from amble import methods, testing
-from amble.objectives import Objective
+from amble.losses import Objective
 
 NAMES = [name for name in amble.__all__ if name not in ("__version__", "networks")]
 EXPORTED = [

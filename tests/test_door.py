@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("zenoh")
 
-from amble.live.network import door
-from amble.live.network.place import Link
-from amble.live.network.transport import Transport
+from amble.live.transport.zenoh import door
+from amble.live.transport.zenoh.address import Link
+from amble.live.transport.zenoh.transport import Transport
 from live_agent import place_of
 from live_samples import HOST, Authority, Ring, free_port
 

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from amble.live.network.links import End, Links
-from amble.live.network.pulse import SLACK_S
+from amble.live.transport.zenoh.links import End, Links
+from amble.live.transport.zenoh.pulse import SLACK_S
 from live_samples import Agent, Ring, free_port
 
 pytest.importorskip("zenoh")

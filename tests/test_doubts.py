@@ -5,11 +5,11 @@ All in the simulated world (live/faults/world.py), in virtual seconds, with noth
 
 import pytest
 
-from amble.live.doubts import Doubts
-from amble.live.effects import Custody
-from amble.live.faults.kinds import MOMENTS, Faults
-from amble.live.faults.world import STALL_S, World, _other
-from amble.live.message import Accepted, Passed, Probe, Refused, Token
+from amble.live.chaos.kinds import MOMENTS, Faults
+from amble.live.chaos.world import STALL_S, World, _other
+from amble.live.core.doubts import Doubts
+from amble.live.core.effects import Custody
+from amble.live.core.message import Accepted, Passed, Probe, Refused, Token
 from linked_cores import Link
 
 pytestmark = pytest.mark.long

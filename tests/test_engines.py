@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import amble
-from amble import AmbleError, networks, replay
+from amble import AmbleError, engines, networks
 from amble.arrays import named_leaves
 
 N = 5
@@ -105,7 +105,7 @@ def test_another_seed_gives_another_run():
 def test_a_run_in_pieces_has_the_bits_of_a_run_in_one(method, kind, engine):
     run = go(method, PROBLEMS[kind], 60)
     hops = run.schedule.hops
-    machine = replay.make(engine, method, PROBLEMS[kind], NETWORK)
+    machine = engines.make(engine, method, PROBLEMS[kind], NETWORK)
     whole = machine.advance(machine.start(), run.schedule, 0, hops).on_numpy()
     state, cuts = machine.start(), [0, 1, hops // 3, hops // 3, hops - 2, hops]
     for begin, end in pairwise(cuts):
@@ -125,11 +125,11 @@ def test_recording_more_often_changes_no_bits(method):
 
 def test_a_block_of_the_compiled_engine_ends_without_a_trace():
     """Longer than one block of hops, and so slow that every hop still shows."""
-    from amble.replay.compiled import BLOCK
+    from amble.engines.compiled import BLOCK
 
     method, problem = amble.WPG(alpha=1e-6), PROBLEMS["least squares"]
     long, short = (go(method, problem, hops, every=BLOCK // 2) for hops in (BLOCK + 40, BLOCK))
-    by_hand = replay.make("plain", method, problem, short.network).advance(
+    by_hand = engines.make("plain", method, problem, short.network).advance(
         short.state, long.schedule, BLOCK, BLOCK + 40
     )
     assert np.array_equal(long.consensus[:3], short.consensus)

@@ -5,10 +5,10 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from amble.live.message import Cause
+from amble.live.core.message import Cause
 from amble.live.records.export import Curves, last_state, stopped
 from amble.live.records.replay import Replay
-from amble.run import STOPPED
+from amble.results.run import STOPPED
 from linked_cores import NAMES, Link
 
 

@@ -18,10 +18,13 @@ from typer.testing import CliRunner
 
 import amble
 from amble.cli import app
-from amble.live import glance, status
-from amble.live.formats import journal_file, shape
-from amble.live.node import Node
-from amble.live.records import record, trained
+from amble.live import status
+from amble.live.agent.node import Node
+from amble.live.control import glance
+from amble.live.formats import shape
+from amble.live.journal import file as journal_file
+from amble.live.model import trained
+from amble.live.records import record
 from amble.live.settings import agent_config
 from doc_blocks import ROOT
 

@@ -6,12 +6,12 @@ import pytest
 pytest.importorskip("zenoh")
 
 from amble.live import status
-from amble.live.effects import Ask, Persist, Reply, Report, Settings
-from amble.live.faults.tally import Mean
+from amble.live.chaos.tally import Mean
+from amble.live.core.effects import Ask, Persist, Reply, Report, Settings
+from amble.live.core.message import EPOCHS_MAX, HOPS_MAX, Accepted, Ending, Epoch, Refused, Stop, Token
+from amble.live.core.protocol import Core
+from amble.live.core.visits import GiftVisits
 from amble.live.formats import wire
-from amble.live.message import EPOCHS_MAX, HOPS_MAX, Accepted, Ending, Epoch, Refused, Stop, Token
-from amble.live.protocol import Core
-from amble.live.visits import GiftVisits
 from fuzz_agent import METHODS, Agent, Fuzz, memory
 
 pytestmark = pytest.mark.long

@@ -11,7 +11,7 @@ from amble import networks
 from amble.report.made import made
 from amble.report.sections import Section
 from amble.report.table import percent
-from amble.timing import Timing
+from amble.schedule.timing import Timing
 
 N = 8
 RNG = np.random.default_rng(5)

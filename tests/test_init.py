@@ -11,7 +11,8 @@ import pytest
 pytest.importorskip("cryptography")
 
 from amble import AmbleError
-from amble.live.settings import bundle, toml
+from amble.live import toml
+from amble.live.settings import bundle
 from amble.live.settings.config import AgentConfig, Config
 from amble.live.trust import identity
 from config_samples import agents, made, model, refused, settings

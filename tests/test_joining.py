@@ -12,11 +12,11 @@ import pytest
 
 import amble
 from amble.errors import AmbleError
-from amble.live import up
-from amble.live.cluster import Cluster, configure, free_ports, rows_of
+from amble.live.cluster import up
+from amble.live.cluster.cluster import Cluster, configure, free_ports, rows_of
+from amble.live.model import start as starts
 from amble.live.records import collect
 from amble.live.settings import bundle, joining
-from amble.live.settings import start as starts
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.trust import identity, invitation
 from config_samples import made, model, refused

@@ -14,15 +14,15 @@ import pytest
 
 from amble import AmbleError
 from amble.arrays import named_leaves, tree_map
-from amble.live import visits as live_visits
-from amble.live.effects import Ask, Custody, Left, Persist, Reply, Report, Settings, Share, Sight, Visit
+from amble.live.core import visits as live_visits
+from amble.live.core.effects import Ask, Custody, Left, Persist, Reply, Report, Settings, Share, Sight, Visit
+from amble.live.core.message import Ending, Epoch, Token
+from amble.live.core.packing import digest
+from amble.live.core.protocol import Core
 from amble.live.formats import wire
-from amble.live.formats.journal import VISIT, Event, Journal, Visited, read_events
-from amble.live.formats.packing import digest
-from amble.live.message import Ending, Epoch, Token
-from amble.live.protocol import Core
+from amble.live.journal.journal import VISIT, Event, Journal, Visited, read_events
+from amble.losses import LeastSquares
 from amble.methods import apibcd, ibcd, pwadmm, relay, wadmm
-from amble.objectives import LeastSquares
 
 AGENTS, P = ("anna", "bert", "cleo"), 5
 RELAY = relay.Relay(2, "full")

@@ -7,8 +7,8 @@ import pytest
 import amble
 from amble import networks
 from amble.cli import main
-from amble.kept import PICTURES
 from amble.report.export import find_runs
+from amble.results.kept import PICTURES
 
 FOUR = [
     "compare",
@@ -49,7 +49,7 @@ def content(folder):
 def test_a_used_folder_is_refused_before_any_work(run_amble, tmp_path, monkeypatch):
     assert run_amble(*FOUR)[0] == 0
     before = content(tmp_path / "here")
-    monkeypatch.setattr("amble.experiment.compare", None)  # the first run would fail
+    monkeypatch.setattr("amble.simulation.experiment.compare", None)  # the first run would fail
     code, said = run_amble(*TWO)
     assert code == 2
     assert (

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from amble.live.message import Accepted, Leaving, Refused
+from amble.live.core.message import Accepted, Leaving, Refused
 from linked_cores import NAMES, Link
 
 WITHIN_S = 5.0

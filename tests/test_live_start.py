@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from amble.live.records.trained import Trained
+from amble.live.model.start import FILE
+from amble.live.model.trained import Trained
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.settings.config import Config
-from amble.live.settings.start import FILE
 from config_samples import made, model, refused, settings
 
 NUMBERS = [1.0, -2.0, 0.5, 4.0]  # three columns and the intercept

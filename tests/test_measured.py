@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from amble import load, load_run, networks, simulate, split
-from amble.experiment import Experiment
-from amble.live import up
-from amble.live.formats.journal import Visited
+from amble.live.cluster import up
+from amble.live.journal.journal import Visited
 from amble.live.records import collect, measured, record
 from amble.methods.wpg import WPG
+from amble.simulation.experiment import Experiment
 
 PAUSE_S = 0.05
 NAMES = ("anna", "bert", "cleo")

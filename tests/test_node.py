@@ -12,11 +12,11 @@ import pytest
 pytest.importorskip("zenoh")
 
 from amble.errors import AmbleError
-from amble.live.effects import Report
+from amble.live.agent.node import Node
+from amble.live.core.effects import Report
+from amble.live.core.message import Ending, Epoch, Passed, Refused, Stop, Token
 from amble.live.formats import wire
-from amble.live.formats.journal_file import Unwritable
-from amble.live.message import Ending, Epoch, Passed, Refused, Stop, Token
-from amble.live.node import Node
+from amble.live.journal.file import Unwritable
 from amble.live.seldom import Seldom
 from config_samples import X, Y
 from fuzz_agent import METHODS, Agent

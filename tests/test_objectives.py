@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime, minimize
 
 import amble
 from amble.arrays import tree_map
-from amble.objectives import Softmax, newton
+from amble.losses import Softmax, newton
 from samples import (
     CLASSES,
     CLASSIFIERS,

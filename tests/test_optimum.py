@@ -10,8 +10,8 @@ import pytest
 import amble
 from amble import networks
 from amble.arrays import namespace
-from amble.objectives import LeastSquares, Logistic
-from amble.optimum import UNASKED_GRADIENTS, UNASKED_LAPS, UNASKED_UP_TO_OWN
+from amble.losses import LeastSquares, Logistic
+from amble.problem.optimum import UNASKED_GRADIENTS, UNASKED_LAPS, UNASKED_UP_TO_OWN
 from amble.report.export import write_report
 from amble.report.sections import columns, group
 

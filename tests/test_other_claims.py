@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 import amble
-from amble import claim_trials as trials
-from amble import networks, paper_runs, reproduction
-from amble import worked_example as example_module
-from amble.report import figure_claims, other_claims
+from amble import networks
+from amble.paper import figure_claims, other_claims, plan, trials
+from amble.paper import runs as paper_runs
+from amble.paper import worked_example as example_module
+from amble.paper.numbers import numbers
+from amble.paper.other_claims import API, by_network, by_size, example
+from amble.paper.plan import LOCAL
+from amble.paper.study_page import studies_section
+from amble.paper.verdicts import Side
+from amble.paper.worked_example import UPDATES, copies_changed, problem, visits_of, worked_example
 from amble.report.claims import Verdict
-from amble.report.other_claims import API, by_network, by_size, example
-from amble.report.paper_numbers import numbers
 from amble.report.results import claim_block
-from amble.report.study_page import studies_section
-from amble.report.verdicts import Side
-from amble.reproduction import LOCAL
-from amble.worked_example import UPDATES, copies_changed, problem, visits_of, worked_example
 
 pytestmark = pytest.mark.long
 
@@ -128,7 +128,7 @@ def test_the_name_of_a_file_changes_with_the_figure(part):
 def test_the_name_of_a_file_changes_with_version_timing_and_search(name, value, monkeypatch):
     job = trials.trials(quick=True)[0]
     before = digest(job)
-    monkeypatch.setattr(reproduction, name, value)
+    monkeypatch.setattr(plan, name, value)
     assert digest(job) != before
 
 

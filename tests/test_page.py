@@ -14,7 +14,6 @@ import pytest
 
 import amble
 from amble.cli import main
-from amble.reaching import reach
 from amble.report import results
 from amble.report.claims import Cell, Claim, Row, Verdict
 from amble.report.curves import section_curves
@@ -24,6 +23,7 @@ from amble.report.looks import looks
 from amble.report.page import write_page
 from amble.report.paper_figure import section_figure
 from amble.report.sections import Line, Section, band, columns, group, lines, slugs
+from amble.results.reaching import reach
 
 METHODS = [amble.IBCD(), amble.APIBCD(tokens=3), amble.WPG(alpha=0.2)]
 SEEDS = (0, 1, 2)

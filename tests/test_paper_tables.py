@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import amble
+from amble.paper.numbers import WITHIN, numbers
+from amble.paper.other_claims import Study
 from amble.report.claims import Cell, Claim, Row, Verdict
-from amble.report.other_claims import Study
-from amble.report.paper_numbers import WITHIN, numbers
 from amble.report.results import NONE, claim_block
 from amble.report.sections import Section
 

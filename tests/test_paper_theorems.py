@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 import amble
+from amble.losses import LeastSquares, Softmax
 from amble.methods import rules
-from amble.objectives import LeastSquares, Softmax
 from paper_samples import (
     KINDS,
     ROUNDING,

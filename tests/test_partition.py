@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import amble
 from amble import AmbleError
 from amble.data.partition import PARTITIONS, round_shares
-from amble.experiment import Experiment
-from amble.report import partition as pictures
+from amble.problem import picture as pictures
+from amble.simulation.experiment import Experiment
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))

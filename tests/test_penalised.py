@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import amble
-from amble import AmbleError, replay
+from amble import AmbleError, engines
 from amble.cli import main
 from paper_samples import enough_rho, penalised, some_problem
 
@@ -38,7 +38,7 @@ def descent_of(run):
 def test_the_column_is_f_of_all_models_and_tokens(method, kind, engine):
     """F(x, z) = sum_i f_i(x_i) + tau/2 sum_i sum_m |x_i - z_m|^2, written out, at every record."""
     problem, run = go(method, kind, every=1, engine=engine)
-    machine = replay.make("plain", method, problem, run.network)
+    machine = engines.make("plain", method, problem, run.network)
     state, objectives = machine.start(), [problem.objective(i) for i in range(N)]
     assert len(run.history["penalised"]) == len(run.recorded) > 10
     for k, F in enumerate(run.history["penalised"]):
@@ -94,7 +94,7 @@ def test_a_resumed_and_a_loaded_run_keep_the_column(method, tmp_path):
 
 
 def test_without_asking_it_is_not_computed(monkeypatch):
-    monkeypatch.setattr(amble.penalised, "penalised", None)  # a call would fail
+    monkeypatch.setattr(amble.simulation.penalised, "penalised", None)  # a call would fail
     problem, run = go(amble.IBCD(), penalised=False)
     assert "penalised" not in run.history
     assert "penalised" not in amble.resume(run, problem, hops=80, progress=False).history

@@ -6,9 +6,9 @@ Sentences in quotation marks are those of live/protocol.py, most of its theory o
 import numpy as np
 import pytest
 
-from amble.live.effects import Ask, Persist, Reply, Sight, Wake
-from amble.live.message import Accepted, Ending, Epoch, Found, Passed, Refused, Seek, Stop, Token
-from amble.live.visits import RawVisits
+from amble.live.core.effects import Ask, Persist, Reply, Sight, Wake
+from amble.live.core.message import Accepted, Ending, Epoch, Found, Passed, Refused, Seek, Stop, Token
+from amble.live.core.visits import RawVisits
 from linked_cores import NAMES, PATIENCE_S, SILENCE_S, Link
 
 

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amble.arrays import tree_map
-from amble.live.effects import Persist, Reply, Settings, Wake
-from amble.live.faults.tally import Mean
-from amble.live.message import Accepted, Ending, Epoch, Found, Passed, Refused, Seek, Stop, Token
-from amble.live.protocol import Core
-from amble.live.visits import GiftVisits
+from amble.live.chaos.tally import Mean
+from amble.live.core.effects import Persist, Reply, Settings, Wake
+from amble.live.core.message import Accepted, Ending, Epoch, Found, Passed, Refused, Seek, Stop, Token
+from amble.live.core.protocol import Core
+from amble.live.core.visits import GiftVisits
 
 NAMES, WAY, PATIENCE_S = ("a", "b", "c"), {"a": "b", "b": "c", "c": "a"}, 2.0
 TOKENS = 2

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from amble.live import glance, view
-from amble.live.message import Seek
+from amble.live.control import glance, view
+from amble.live.core.message import Seek
 from amble.live.status import Status
 from linked_cores import NAMES, PATIENCE_S, SILENCE_S, Link
 

@@ -6,13 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import amble
-from amble import AmbleError, methods, networks, tuning
-from amble import walk as walks
+from amble import AmbleError, methods, networks
 from amble.arrays import named_leaves
+from amble.losses import LeastSquares
 from amble.methods import relay
 from amble.methods.boards import BoardRules
 from amble.methods.gifts import GiftRules
-from amble.objectives import LeastSquares
+from amble.networks import walks
+from amble.simulation import tuning
 from rival_samples import (
     BOARDED,
     NETWORK,

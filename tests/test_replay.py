@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from amble.live.faults.tally import Mean
+from amble.live.chaos.tally import Mean
+from amble.live.core.visits import make
 from amble.live.records import record
 from amble.live.records.replay import Replay
-from amble.live.visits import make
 from linked_cores import NAMES, PATIENCE_S, Link
 
 

@@ -14,12 +14,14 @@ import pytest
 from rich.console import Console
 
 import amble
-from amble import progress, tuning
-from amble.report import figures, paper_figure, pictures
+from amble import progress
+from amble.report import figures, paper_figure
 from amble.report.curves import section_curves
 from amble.report.looks import looks
 from amble.report.paper_figure import section_figure
 from amble.report.sections import group
+from amble.results import pictures
+from amble.simulation import tuning
 
 PROBLEM = amble.split(amble.load("diabetes"), agents=6)
 

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import amble
-from amble import paper_runs, reproduction
+from amble.paper import plan
+from amble.paper import runs as paper_runs
+from amble.paper.verdicts import Side, cost_to_close, horizon, judge, paper_claims
 from amble.report.claims import Verdict
 from amble.report.results import cell_text
-from amble.report.verdicts import Side, cost_to_close, horizon, judge, paper_claims
 
 pytestmark = pytest.mark.long
 
@@ -165,23 +166,23 @@ CAPTIONS = [
 
 def test_the_settings_are_those_of_the_captions():
     """'Test NMSE on cpusmall dataset with N=20, zeta=0.7, K=5, alpha=0.5, tau_IS=1, tau_API-BCD=0.1.'"""
-    density, tokens = reproduction.DENSITY, reproduction.TOKENS
-    settings = [(f.data, f.agents, density, tokens, f.alpha, f.tau_is, f.tau_api) for f in reproduction.FIGURES]
+    density, tokens = plan.DENSITY, plan.TOKENS
+    settings = [(f.data, f.agents, density, tokens, f.alpha, f.tau_is, f.tau_api) for f in plan.FIGURES]
     assert settings == CAPTIONS
 
 
 def test_every_method_has_a_part_in_every_figure():
-    planned = reproduction.jobs()
-    for figure in reproduction.FIGURES:
+    planned = plan.jobs()
+    for figure in plan.FIGURES:
         assert {job.method.label for job in planned if job.figure == figure} == set(amble.methods.METHODS)
     assert {job.seeds for job in planned} == {(0, 1, 2)}
     tuned = {(job.method.label, getattr(job.method, "token_rule", None)): job for job in planned if job.tuned}
     assert {("API-BCD", "published"), ("API-BCD", "tracked"), ("gAPI-BCD", "published"), ("I-BCD", None)} <= set(tuned)
-    assert all(job.seeds == (0,) and not job.tuned for job in reproduction.jobs(quick=True))
+    assert all(job.seeds == (0,) and not job.tuned for job in plan.jobs(quick=True))
 
 
 def test_a_runs_name_changes_with_all_that_it_depends_on():
-    job = reproduction.jobs()[0]
+    job = plan.jobs()[0]
     others = [
         replace(job, figure=replace(job.figure, time_s=9.0)),
         replace(job, figure=replace(job.figure, comm_units=9)),
@@ -195,9 +196,9 @@ def test_a_runs_name_changes_with_all_that_it_depends_on():
 
 
 def test_kept_runs_of_other_arithmetic_are_not_used(monkeypatch):
-    job = reproduction.jobs()[0]
+    job = plan.jobs()[0]
     before = job.stem("seed0")
-    monkeypatch.setattr(reproduction, "ARITHMETIC", 1)
+    monkeypatch.setattr(plan, "ARITHMETIC", 1)
     assert job.stem("seed0") != before
 
 
@@ -268,8 +269,8 @@ def test_a_stopped_reproduce_goes_on_where_it_stopped_and_a_finished_one_makes_n
 def test_a_tuned_method_is_measured_as_it_was_chosen(tmp_path, monkeypatch):
     """The cost of a prox may depend on the penalty, so visits are measured with the one that is used."""
     monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
-    figure = replace(reproduction.FIGURES[0], time_s=0.01, comm_units=200, pilot_laps=2)
-    job = reproduction.Job(figure, amble.WADMM(beta=7.0), True, (0,))
+    figure = replace(plan.FIGURES[0], time_s=0.01, comm_units=200, pilot_laps=2)
+    job = plan.Job(figure, amble.WADMM(beta=7.0), True, (0,))
     (runs,) = paper_runs.make_all([job], tmp_path, "measured", 1).values()
     assert runs[0].method.beta == runs[0].tuning["chosen"] != 7.0
     measured = json.loads((tmp_path / "calibration.json").read_text())["visit_s"]
@@ -293,8 +294,8 @@ def test_a_tuned_method_is_measured_as_it_was_chosen(tmp_path, monkeypatch):
 def test_every_run_spends_both_budgets(method, time_s, comm_units, monkeypatch):
     """So every method has a curve up to the same virtual time, and one up to the same communication."""
     monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
-    figure = replace(reproduction.FIGURES[0], time_s=time_s, comm_units=comm_units)
-    job = reproduction.Job(figure, method, False, (0,))
+    figure = replace(plan.FIGURES[0], time_s=time_s, comm_units=comm_units)
+    job = plan.Job(figure, method, False, (0,))
     run = paper_runs.spend(job, 0, 1e-5)
     for cost, budget in (("time_s", time_s), ("comm_units", comm_units)):
         assert horizon(run, cost, budget) == budget
@@ -304,8 +305,8 @@ def test_every_run_spends_both_budgets(method, time_s, comm_units, monkeypatch):
 def test_the_choice_is_made_by_the_training_loss_of_full_runs(tmp_path, monkeypatch):
     """I-BCD on cpusmall: a small penalty is the best in a few laps, a larger one over the whole budget."""
     monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
-    figure = replace(reproduction.FIGURES[0], time_s=0.1, comm_units=2000, pilot_laps=5)
-    job = reproduction.Job(figure, amble.IBCD(), True, (0, 1))
+    figure = replace(plan.FIGURES[0], time_s=0.1, comm_units=2000, pilot_laps=5)
+    job = plan.Job(figure, amble.IBCD(), True, (0, 1))
     (runs,) = paper_runs.make_all([job], tmp_path, "model", 1).values()
     record = runs[0].tuning
     pilots_best = float(min(record["tried"], key=lambda key: record["tried"][key]))  # no pilot run has converged
@@ -322,8 +323,8 @@ def test_the_choice_is_made_by_the_training_loss_of_full_runs(tmp_path, monkeypa
 def test_a_tuned_value_that_rises_in_the_full_run_is_refused(tmp_path, monkeypatch):
     """DGD on cpusmall: pilot runs of a few laps choose a step that diverges within the budgets."""
     monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
-    figure = replace(reproduction.FIGURES[0], time_s=0.1, comm_units=200, pilot_laps=8)
-    job = reproduction.Job(figure, amble.DGD(), True, (0, 1))
+    figure = replace(plan.FIGURES[0], time_s=0.1, comm_units=200, pilot_laps=8)
+    job = plan.Job(figure, amble.DGD(), True, (0, 1))
     (runs,) = paper_runs.make_all([job], tmp_path, "model", 1).values()
     record = runs[0].tuning
     losses = {key: loss for key, loss in record["tried"].items() if loss is not None}

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 import amble
-from amble import AmbleError, networks, replay
-from amble import rounds as clock
-from amble import timing as timings
-from amble.replay import compiled
+from amble import AmbleError, engines, networks
+from amble.engines import compiled
+from amble.schedule import rounds as clock
+from amble.schedule import timing as timings
 from rival_samples import (
     GOSSIP,
     LITERAL,
@@ -92,11 +92,11 @@ def test_metropolis_weights(network):
 @pytest.mark.parametrize("name", GOSSIP)
 def test_gossip_by_link_sums_as_the_matrix_does(name, monkeypatch):
     """A matrix for few agents, by link for many: the same sums."""
-    dense = replay.make("compiled", GOSSIP[name], PROBLEM, NETWORK)
+    dense = engines.make("compiled", GOSSIP[name], PROBLEM, NETWORK)
     assert "W" in dense.links
     by_matrix = rounds_of("compiled", GOSSIP[name])
     monkeypatch.setattr(compiled, "DENSE_FROM", 2)
-    assert "W" not in replay.make("compiled", GOSSIP[name], PROBLEM, NETWORK).links
+    assert "W" not in engines.make("compiled", GOSSIP[name], PROBLEM, NETWORK).links
     by_link = rounds_of("compiled", GOSSIP[name])
     assert np.abs(by_link - by_matrix).max() < 1e-13 * np.abs(by_matrix).max()
 

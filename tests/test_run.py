@@ -12,7 +12,7 @@ import scipy.sparse
 
 import amble
 from amble import AmbleError, networks
-from amble.timing import Timing
+from amble.schedule.timing import Timing
 
 N = 6
 KEYS = ["hop", "time_s", "comm_units", "bytes", "objective", "suboptimality", "distance", "metric", "metric_local"]

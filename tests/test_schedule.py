@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import amble
 from amble import networks
-from amble import schedule as scheduling
-from amble import timing as timings
-from amble import walk as walks
-from amble.chance import LINK, TIE, WALK, draw
-from amble.timing import Timing
+from amble.networks import walks
+from amble.randomness import LINK, TIE, WALK, draw
+from amble.schedule import schedule as scheduling
+from amble.schedule import timing as timings
+from amble.schedule.timing import Timing
 
 ENDS, ARRIVES = 0, 1  # at the same time, an agent becomes free before anyone arrives
 

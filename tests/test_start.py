@@ -5,7 +5,7 @@ import pytest
 
 import amble
 from amble import methods, networks
-from amble.experiment import Experiment, read
+from amble.simulation.experiment import Experiment, read
 from amble.testing.methods import leaves_of
 from test_methods import ENGINES, EXACT, FORMS, NETWORK, PROBLEM, N, P, go, limits, relative
 

@@ -15,9 +15,11 @@ import pytest
 pytest.importorskip("zenoh")
 
 import amble
-from amble.live import glance, leaving, process, saying, status, stopping, view
-from amble.live.cluster import Cluster, configure, rows_of
-from amble.live.records import trained
+from amble.live import process, status
+from amble.live.agent import saying
+from amble.live.cluster.cluster import Cluster, configure, rows_of
+from amble.live.control import glance, leaving, stopping, view
+from amble.live.model import trained
 from amble.live.settings.agent_config import FILE
 from amble.live.status import Sight, Status, Wait
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import amble
-from amble.live.tracked_visits import TrackedVisits
+from amble.live.core.tracked_visits import TrackedVisits
 from samples import unknowns
 from test_visits import AGENTS, KINDS, LAPS, Simulated, objectives, schedule, settled, some_start
 from test_visits import Live as LiveVisits

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from amble.errors import AmbleError
-from amble.live.network.engine_log import sentence_of
-from amble.live.network.place import Link, Place
-from amble.live.network.transport import Transport
+from amble.live.transport.zenoh.address import Link, Place
+from amble.live.transport.zenoh.engine_log import sentence_of
+from amble.live.transport.zenoh.transport import Transport
 from live_samples import HOST, Agent, Authority, Ring, files, free_port
 
 pytest.importorskip("zenoh")

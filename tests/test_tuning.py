@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import amble
-from amble import networks, tuning
-from amble.objectives import LeastSquares
+from amble import networks
+from amble.losses import LeastSquares
+from amble.simulation import tuning
 
 pytestmark = pytest.mark.long
 

@@ -18,14 +18,16 @@ import numpy as np
 import pytest
 
 from amble import WPG, Relay, load, load_run, resume, split
+from amble.engines import make
 from amble.errors import AmbleError
-from amble.live import status, up
-from amble.live.formats import journal_file
-from amble.live.formats.rows import Rows
+from amble.live import status
+from amble.live.cluster import up
 from amble.live.formats.shape import Shape
-from amble.live.records import collect, record, replay, trained
+from amble.live.journal import file as journal_file
+from amble.live.journal.rows import Rows
+from amble.live.model import trained
+from amble.live.records import collect, record, replay
 from amble.live.settings.agent_config import AgentConfig
-from amble.replay import make
 
 pytestmark = pytest.mark.long
 
@@ -380,7 +382,7 @@ def test_the_models_of_the_run_are_those_in_the_agents_journals(done):
 
 def test_agents_import_nothing_heavy(done):
     folder, _ = done
-    words = "import sys, amble.live.agent, zenoh; print([m for m in sys.modules if m in %r])"
+    words = "import sys, amble.live.agent.agent, zenoh; print([m for m in sys.modules if m in %r])"
     heavy = ("jax", "matplotlib", "sklearn", "scipy", "pandas", "rich", "typer")
     told = subprocess.run([sys.executable, "-c", words % (heavy,)], capture_output=True, text=True, timeout=60)
     assert told.stdout == "[]\n"

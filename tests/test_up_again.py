@@ -14,10 +14,11 @@ import pytest
 pytest.importorskip("zenoh")
 
 from amble.errors import AmbleError
-from amble.experiment import Experiment
-from amble.live import up
-from amble.live.records import collect, record, trained
+from amble.live.cluster import up
+from amble.live.model import trained
+from amble.live.records import collect, record
 from amble.progress import interruptible
+from amble.simulation.experiment import Experiment
 from test_up import ENDLESS, agents_of, amble, begin, visited, wait_for
 
 pytestmark = pytest.mark.long

@@ -6,8 +6,8 @@ import pytest
 import amble
 from amble import methods
 from amble.arrays import named_leaves
-from amble.live.message import Epoch
-from amble.live.visits import GiftVisits, RawVisits, make
+from amble.live.core.message import Epoch
+from amble.live.core.visits import GiftVisits, RawVisits, make
 from samples import some_objective, unknowns
 
 AGENTS, LAPS = 5, 6

@@ -2,8 +2,8 @@
 
 import pytest
 
-from amble.live.message import Accepted, Probe
-from amble.live.waiting import waits
+from amble.live.agent.waiting import waits
+from amble.live.core.message import Accepted, Probe
 from linked_cores import PATIENCE_S, SILENCE_S, Link
 
 STALL_S, AHEAD_S = 5.0, 1e9  # how far the clock on the wall is ahead of the agent's own

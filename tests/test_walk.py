@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amble import AmbleError, networks
-from amble import schedule as scheduling
-from amble import timing as timings
-from amble import walk as walks
-from amble.chance import TIE, WALK, draw
-from amble.cycle import closed_walk, tour
+from amble.networks import walks
+from amble.networks.cycles import closed_walk, tour
+from amble.randomness import TIE, WALK, draw
+from amble.schedule import schedule as scheduling
+from amble.schedule import timing as timings
 
 NETWORKS = {
     "one": lambda: networks.ring(1),

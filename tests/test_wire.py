@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from amble import AmbleError
 from amble.arrays import named_leaves, tree_map
-from amble.live import accounts, visits
-from amble.live import message as messages
+from amble.live.core import accounts, visits
+from amble.live.core import message as messages
+from amble.live.core.message import Epoch
+from amble.live.core.packing import digest
 from amble.live.formats import wire
-from amble.live.formats.packing import digest
 from amble.live.formats.shape import MAGIC, PREFIX_SIZE
-from amble.live.message import Epoch
 from amble.methods import apibcd, pwadmm, relay
 from fuzz_wire import AGENTS, HUGE, TOKENS, answers, fuzz, make_shape, payload, questions, repaired, with_header
 

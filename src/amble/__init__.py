@@ -7,17 +7,17 @@ __version__ = "0.1.0"
 
 # what `amble.NAME` is and where it lives; each is imported when first used, so that `import amble` is light
 _HOMES = {
-    "amble.comparison": ["Comparison", "compare"],
+    "amble.simulation.comparison": ["Comparison", "compare"],
     "amble.data.datasets": ["Dataset", "load"],
     "amble.data.files": ["read_file"],
     "amble.errors": ["AmbleError"],
     "amble.methods.parameters": ["method"],
-    "amble.network": ["Network"],
-    "amble.objectives": ["LeastSquares", "Logistic", "Softmax"],
-    "amble.problem": ["Problem", "split"],
-    "amble.run": ["Run", "load_run"],
-    "amble.simulation": ["resume", "simulate"],
-    "amble.timing": ["Timing"],
+    "amble.networks.network": ["Network"],
+    "amble.losses": ["LeastSquares", "Logistic", "Softmax"],
+    "amble.problem.problem": ["Problem", "split"],
+    "amble.results.run": ["Run", "load_run"],
+    "amble.simulation.simulate": ["resume", "simulate"],
+    "amble.schedule.timing": ["Timing"],
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -26,7 +26,7 @@ __all__ = ["__version__", "networks", *_HOME]  # and every method, by its class 
 
 def __getattr__(name: str) -> Any:
     if name == "networks":
-        return importlib.import_module("amble.network")
+        return importlib.import_module("amble.networks")
     if name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
     else:

@@ -37,7 +37,7 @@ def chaos(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where seeds that are done are kept.")] = Path("chaos.json"),
 ) -> None:
     from amble.errors import AmbleError
-    from amble.live.faults import chaos as live
+    from amble.live.chaos import seeds as live
     from amble.progress import interruptible
 
     if seed is None and trace:
@@ -66,8 +66,8 @@ def run_all(state: Any, left: list[int], wanted: range, limit_s: float, workers:
     """All seeds that are left, in batches, until the time is over or Ctrl-C comes."""
     from concurrent.futures import FIRST_COMPLETED, Future, wait
 
-    from amble.live.faults import chaos as live
-    from amble.workers import LOOK_S, Workers, bar
+    from amble.live.chaos import seeds as live
+    from amble.paper.workers import LOOK_S, Workers, bar
 
     end_s = time.monotonic() + limit_s
     batches = iter([left[k : k + live.BATCH] for k in range(0, len(left), live.BATCH)])

@@ -168,10 +168,10 @@ def compare(
     comm_units: Annotated[int | None, of(STOP, "--comm-units", help="After this many link crossings.")] = None,
     tolerance: Annotated[float | None, of(STOP, help="When the model moves less than this over a lap.")] = None,
 ) -> None:
-    from amble.comparison import file_name
     from amble.data.packed import read_npy
-    from amble.experiment import Experiment, parse, parse_sizes, parse_slow, read
     from amble.progress import interruptible
+    from amble.simulation.comparison import file_name
+    from amble.simulation.experiment import Experiment, parse, parse_sizes, parse_slow, read
 
     given: dict[str, Any] = {} if experiment is None else read(experiment)
     options = {
@@ -246,7 +246,7 @@ def steps_note(chosen: Any, tune: bool) -> str:
 
 def draw_all(chosen: Any, folder: Path) -> list[str]:
     """The comparison's figure, who holds what, and the two pictures of the run with most tokens."""
-    from amble.report.partition import partition_picture, partition_title
+    from amble.problem.picture import partition_picture, partition_title
 
     written, about = [chosen.plot(folder / "compare.png")], chosen[0].problem
     if about.get("holdings"):

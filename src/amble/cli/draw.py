@@ -20,8 +20,8 @@ def draw(
 
     `amble draw amble-out/2-api-bcd --out pictures`
     """
-    from amble.experiment import make_folder
-    from amble.run import load_run
+    from amble.results.run import load_run
+    from amble.simulation.experiment import make_folder
 
     loaded = load_run(run)
     make_folder(out)

@@ -59,7 +59,7 @@ def leave(
 
     `amble leave north`
     """
-    from amble.live.leaving import ask, follow
+    from amble.live.control.leaving import ask, follow
 
     ask(folder, within_s)
     with console().status(f"{folder.name} leaves ...") as shown:

@@ -99,7 +99,7 @@ def _check(folder: Path, data: Path | None) -> int:
     from amble.errors import need
 
     need("cryptography", "live")
-    from amble.live.checking import check
+    from amble.live.control.checking import check
 
     wrong = 0
     for each in check(folder, data):

@@ -26,9 +26,9 @@ def collect(
     """
     from amble.data.datasets import count
     from amble.errors import AmbleError
-    from amble.experiment import make_folder
     from amble.live.records import collect as gather
     from amble.live.records import measured, record
+    from amble.simulation.experiment import make_folder
 
     gathered = gather.collect(gather.agent_folders(folders))
     if not gathered.hops:
@@ -60,7 +60,7 @@ def replay(folders: Annotated[list[Path], FOLDERS]) -> None:
     from amble.live.threads import one_thread
 
     one_thread()
-    from amble.live import up
+    from amble.live.cluster import up
     from amble.live.records import collect as gather
     from amble.progress import interruptible
 

@@ -35,9 +35,9 @@ def report(
     title: Annotated[str, typer.Option(help="The page's heading.")] = "Report of runs",
 ) -> None:
     from amble.errors import AmbleError
-    from amble.experiment import make_folder
     from amble.report.export import find_runs, write_report
     from amble.report.sections import group
+    from amble.simulation.experiment import make_folder
 
     if out.suffix.lower() not in (".html", ".htm") or out.is_dir():
         raise AmbleError(f"{str(out)!r} was given for the page; give a file that ends in .html.")

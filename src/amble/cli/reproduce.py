@@ -51,31 +51,33 @@ def reproduce(
 
     `amble reproduce --compute model` - the same numbers on every machine
     """
-    from amble import claim_trials, paper_runs, reproduction
     from amble.data.cache import ensure
     from amble.errors import AmbleError, unknown
-    from amble.experiment import make_folder
-    from amble.report.other_claims import studies
-    from amble.report.paper_page import sections_of, write_all
+    from amble.paper import plan
+    from amble.paper import runs as paper_runs
+    from amble.paper import trials as claim_trials
+    from amble.paper.other_claims import studies
+    from amble.paper.page import sections_of, write_all
     from amble.report.table import studies_table, verdict_table
+    from amble.simulation.experiment import make_folder
 
     if compute not in ("measured", "model"):
         raise unknown("way to count compute", compute, ("measured", "model"))
-    numbers = [each.number for each in reproduction.FIGURES]
+    numbers = [each.number for each in plan.FIGURES]
     for number in figure or ():
         if number not in numbers:
             raise unknown("figure", str(number), [str(each) for each in numbers])
     if quick and seeds is not None:
         raise AmbleError(f"--quick has one seed, and --seeds {seeds} was given; leave one of them out.")
-    chosen = [each for each in reproduction.FIGURES if figure is None or each.number in figure]
+    chosen = [each for each in plan.FIGURES if figure is None or each.number in figure]
     if quick:
-        chosen = [reproduction.quickly(each) for each in chosen]
+        chosen = [plan.quickly(each) for each in chosen]
     for each in chosen:
         ensure(each.data)  # before any work: fetched if need be, or one sentence on what to do
     make_folder(out / "runs")
     screen = console()
-    own_seeds = reproduction.SEEDS if seeds is None else range(seeds)
-    jobs = reproduction.jobs(chosen, own_seeds, quick)
+    own_seeds = plan.SEEDS if seeds is None else range(seeds)
+    jobs = plan.jobs(chosen, own_seeds, quick)
     made = paper_runs.make_all(jobs, out, compute, workers)
     planned = claim_trials.trials(quick, own_seeds) if figure is None else []
     trials = None if made is None else claim_trials.make_trials(planned, out / claim_trials.FOLDER, workers)

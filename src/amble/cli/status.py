@@ -36,7 +36,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Show it until the run ends, or Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
-    from amble.live import glance, view
+    from amble.live.control import glance, view
     from amble.progress import interruptible
 
     agents = glance.folders_of(folders)
@@ -72,7 +72,7 @@ def stop(
 
     `amble stop amble-up`
     """
-    from amble.live import stopping
+    from amble.live.control import stopping
 
     with console().status("the run ends ...") as shown:
         seen, late = stopping.stop(folders, within_s, shown.update)

@@ -66,9 +66,9 @@ def up(
 
     need("cryptography", "live")
     need("zenoh", "live")
-    from amble.experiment import Experiment, parse, parse_sizes
-    from amble.live import up as live
+    from amble.live.cluster import up as live
     from amble.progress import interruptible
+    from amble.simulation.experiment import Experiment, parse, parse_sizes
 
     given: dict[str, Any] = {
         "data": data, "task": task, "target": target, "header": header, "one_hot": one_hot, "agents": agents,
@@ -113,7 +113,7 @@ def _tell(plan: Any, cluster: Any, model: Any, absent: set[str]) -> None:
     import numpy as np
     from rich.table import Table
 
-    from amble.live import up as live
+    from amble.live.cluster import up as live
     from amble.live.records import collect
 
     folders = collect.agent_folders([plan.folder])
@@ -139,7 +139,7 @@ def _tell(plan: Any, cluster: Any, model: Any, absent: set[str]) -> None:
 
 def _check(plan: Any, halt: Any) -> bool:
     """Whether every visit that can be made again gives what was recorded; what visits_max has dropped cannot be."""
-    from amble.live import up as live
+    from amble.live.cluster import up as live
     from amble.live.records import collect, record
 
     outcome = live.again(collect.agent_folders([plan.folder]), halt, plan)

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from amble.chance import check_seed
 from amble.errors import AmbleError, is_number, unknown
+from amble.randomness import check_seed
 
 Parts = list[Any]  # one integer array an agent
 ALPHA, ALPHA_MAX = 0.5, 1e6  # of how="dirichlet": where none is given, and at most

@@ -14,7 +14,7 @@ def main(words: list[str] | None = None) -> None:
 
     one_thread()
     from amble.errors import AmbleError
-    from amble.live.agent import Ended, run_agent
+    from amble.live.agent.agent import Ended, run_agent
 
     parser = argparse.ArgumentParser(prog="amble agent")
     parser.add_argument("folder", type=Path)

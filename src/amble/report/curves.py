@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from amble.reaching import column_of
 from amble.report.figures import first_message
 from amble.report.looks import Look
 from amble.report.sections import COSTS, TIME, Section, band, best_metric, columns, is_accuracy, lines
+from amble.results.reaching import column_of
 
 DIGITS = 5
 DASHES = ("solid", "dash", "dashdot", "longdash", "longdashdot")

@@ -8,7 +8,7 @@ import numpy as np
 from amble.errors import need
 from amble.report.figures import COLOURS
 from amble.report.markup import Markup, join, tag
-from amble.run import Run
+from amble.results.run import Run
 
 WIDTH, HEIGHT, MARGIN = 480, 210, 34
 LINKS_MAX = 5000  # more make one grey disc and a heavy page

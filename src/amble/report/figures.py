@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from amble.errors import AmbleError, need
-from amble.reaching import column_of
-from amble.run import write_whole
+from amble.results.reaching import column_of
+from amble.results.run import write_whole
 
 # Okabe and Ito's colours, told apart by colour-blind readers too
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")

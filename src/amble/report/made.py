@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from amble import methods, timing
+from amble import methods
 from amble.report.markup import Markup, join, tag
 from amble.report.results import listing, pairs
 from amble.report.sections import Line, Section, lines
 from amble.report.table import BYTES as BYTE_UNITS
 from amble.report.table import SECONDS as SECOND_UNITS
 from amble.report.table import in_units, percent
-from amble.run import Run
+from amble.results.run import Run
+from amble.schedule import timing
 
 HEADS = ("method", "walk", "a visit takes", "a message has", "hops", "idle", "ended by", "tuning")
 

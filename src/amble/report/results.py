@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from amble.reaching import column_of, reach, records_within
 from amble.report.claims import Cell, Claim, Verdict
 from amble.report.markup import Markup, join, tag
 from amble.report.sections import BYTES, TIME, UNITS, Line, Section, best_metric, columns, lines, slugs
 from amble.report.table import BYTES as BYTE_UNITS
 from amble.report.table import LARGE, in_units, known, percent
 from amble.report.table import SECONDS as SECOND_UNITS
+from amble.results.reaching import column_of, reach, records_within
 
 WITHIN = (0.01, 0.001)
 NONE = "–"

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from amble import methods, timing
-from amble.reaching import column_of
+from amble import methods
+from amble.paper.plan import LOCAL
 from amble.report.claims import Claim
 from amble.report.figures import readings_differ
-from amble.reproduction import LOCAL
-from amble.run import Run, settings_text
+from amble.results.reaching import column_of
+from amble.results.run import Run, settings_text
+from amble.schedule import timing
 
 POINTS = 160  # of a band's grid of costs
 MEAN_OF_X = "mean of x"

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from amble import methods, replay, simulation
-from amble import network as networks
+from amble import engines, methods, networks
 from amble.arrays import named_leaves, tree_map
 from amble.errors import need
+from amble.losses import LeastSquares, Logistic
 from amble.methods.parameters import label_of
-from amble.objectives import LeastSquares, Logistic
-from amble.problem import Problem
-from amble.run import Run, load_run
+from amble.problem.problem import Problem
+from amble.results.run import Run, load_run
+from amble.simulation import simulate as simulation
 
 AGENTS, UNKNOWNS, HOPS, STOPPED = 8, 4, 90, 37
 ENGINES = ("compiled", "plain")
@@ -182,7 +182,7 @@ def go(method: Any, hops: int = HOPS, **options: Any) -> Run:
     )
 
 
-def leaves_of(state: replay.State) -> dict[str, Any]:
+def leaves_of(state: engines.State) -> dict[str, Any]:
     """Every array of a state by its name."""
     parts = {part: getattr(state, part) for part in ("agents", "slots", "tokens")}
     named = {key: leaf for part, tree in parts.items() for key, leaf in named_leaves(tree, part).items()}
@@ -240,7 +240,7 @@ def check_names(method: Any) -> None:
     for engine in ENGINES:
         states, models = [], []
         for known, over, along in ((problem, network, schedule), (renamed, turned, other)):
-            machine = replay.make(engine, methods.check(method, known), known, over)
+            machine = engines.make(engine, methods.check(method, known), known, over)
             state = machine.advance(machine.start(), along, 0, along.hops)
             models.append(machine.read(state))
             states.append(leaves_of(state.on_numpy()))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from amble.errors import AmbleError, is_whole
-from amble.objectives.own import flaw_of
+from amble.losses.own import flaw_of
 
 POINTS = 3
 STEP = 1e-6  # of the differences that slopes are computed by
@@ -34,7 +34,7 @@ def check_objective(f: Any, dimension: int, seed: int = 0) -> None:
     Example
     -------
     >>> import numpy as np
-    >>> from amble.objectives import LeastSquares
+    >>> from amble.losses import LeastSquares
     >>> from amble.testing import check_objective
     >>> X, y = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), np.array([0.0, 1.0, 3.0])
     >>> check_objective(LeastSquares.build(X, y, np.full(3, 1 / 3), np.full(2, 0.1)), dimension=2)

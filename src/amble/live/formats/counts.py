@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from amble.live.accounts import GENERATIONS_MAX, LEFT
-from amble.live.tracked_visits import TrackedToken
-from amble.live.visits import GiftToken
+from amble.live.core.accounts import GENERATIONS_MAX, LEFT
+from amble.live.core.tracked_visits import TrackedToken
+from amble.live.core.visits import GiftToken
 
 VERSIONS_MAX = 2**53 - 1  # a ledger's versions are counted in float64, which counts by one up to here
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from amble.arrays import Tree
 from amble.errors import AmbleError
-from amble.live.formats.packing import CHECKSUM, LENGTH, Packing
+from amble.live.core.packing import CHECKSUM, LENGTH, Packing
 
 MAGIC, VERSION = b"amble", 1
 FINGERPRINT_BYTES = 16

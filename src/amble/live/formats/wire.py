@@ -8,13 +8,7 @@ this end knows of the run, and are checked before anything is read into memory.
 from typing import Annotated, Any
 
 from amble.live.codec import msgspec
-from amble.live.formats import counts
-from amble.live.formats.packing import Refusal as Refusal  # these are offered from here as well
-from amble.live.formats.packing import frame, unframe
-from amble.live.formats.shape import MAGIC, NAME_MAX, PREFIX_SIZE, TEXT_MAX, VERSION
-from amble.live.formats.shape import Shape as Shape
-from amble.live.formats.shape import run_digest as run_digest
-from amble.live.message import (
+from amble.live.core.message import (
     EPOCHS_MAX,
     HOPS_MAX,
     Accepted,
@@ -34,6 +28,12 @@ from amble.live.message import (
     Token,
     printable,
 )
+from amble.live.core.packing import Refusal as Refusal  # these are offered from here as well
+from amble.live.core.packing import frame, unframe
+from amble.live.formats import counts
+from amble.live.formats.shape import MAGIC, NAME_MAX, PREFIX_SIZE, TEXT_MAX, VERSION
+from amble.live.formats.shape import Shape as Shape
+from amble.live.formats.shape import run_digest as run_digest
 
 COUNT_MAX = 2**53  # float64 counts by one up to here
 

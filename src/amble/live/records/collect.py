@@ -6,11 +6,11 @@ from pathlib import Path
 
 from amble.errors import AmbleError
 from amble.live import status
-from amble.live.formats import journal_file
-from amble.live.formats.journal import Event, Visited, read_events
+from amble.live.journal import file as journal_file
+from amble.live.journal.journal import Event, Visited, read_events
 from amble.live.records.record import Record
 from amble.live.settings.agent_config import FILE, AgentConfig, agents_in
-from amble.run import ending
+from amble.results.run import ending
 
 JOURNAL = "journal.db"
 

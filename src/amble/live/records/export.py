@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from amble.history import with_history
-from amble.live.formats.packing import Packing
+from amble.engines import State
+from amble.engines.plain import stack
+from amble.live.core.packing import Packing
+from amble.live.core.visits import GiftVisits
 from amble.live.records import measured
 from amble.live.records.record import Record
 from amble.live.records.replay import Replay
-from amble.live.visits import GiftVisits
 from amble.methods import boards, gifts
-from amble.network import Network
-from amble.planning import record_hops
-from amble.problem import Problem
-from amble.replay import State
-from amble.replay.plain import stack
-from amble.run import Run
-from amble.schedule import Schedule
-from amble.simulation import describe
+from amble.networks.network import Network
+from amble.problem.problem import Problem
+from amble.results.history import with_history
+from amble.results.run import Run
+from amble.schedule.schedule import Schedule
+from amble.simulation.planning import record_hops
+from amble.simulation.simulate import describe
 
 # causes (message.Cause) for which Run.stopped has another word; the others are the same in both
 STOPPED_BY_CAUSE: dict[str, str] = {"seconds": "time_s", "asked": "interrupted"}

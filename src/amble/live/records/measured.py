@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from amble.live.formats.journal import Visited
+from amble.live.journal.journal import Visited
 from amble.live.records.record import Record
-from amble.timing import Timing
+from amble.schedule.timing import Timing
 
 
 class Hops(NamedTuple):

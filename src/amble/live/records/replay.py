@@ -13,10 +13,10 @@ import numpy as np
 
 from amble.data.datasets import count
 from amble.errors import AmbleError
-from amble.live.formats.journal import Event, Visited
-from amble.live.formats.journal_file import ARITHMETIC
-from amble.live.formats.packing import digest
-from amble.live.message import Epoch
+from amble.live.core.message import Epoch
+from amble.live.core.packing import digest
+from amble.live.journal.file import ARITHMETIC
+from amble.live.journal.journal import Event, Visited
 from amble.live.records.record import Record
 
 RECOUNT, REISSUE, LEAVES = "recount", "reissue", "leaves"

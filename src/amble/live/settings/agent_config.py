@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from amble.errors import AmbleError
-from amble.live import visits
-from amble.live.accounts import PLACES_MAX
-from amble.live.effects import Settings
+from amble.live import toml
+from amble.live.core import visits
+from amble.live.core.accounts import PLACES_MAX
+from amble.live.core.effects import Settings
 from amble.live.formats.shape import run_digest
-from amble.live.settings import model as models
-from amble.live.settings import start as starts
-from amble.live.settings import toml
-from amble.live.settings.model import Model
+from amble.live.model import model as models
+from amble.live.model import start as starts
+from amble.live.model.model import Model
+from amble.live.model.start import Start
 from amble.live.settings.parts import (
     Retention,
     Stop,
@@ -25,7 +26,6 @@ from amble.live.settings.parts import (
     make_timing,
     method_settings,
 )
-from amble.live.settings.start import Start
 
 FILE = "agent.toml"
 FORMAT = 1

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 
 from amble import methods
-from amble.cycle import closed_walk
 from amble.errors import AmbleError, unknown
-from amble.live import visits
-from amble.live.accounts import PLACES_MAX
-from amble.live.settings import agent_config, links, toml
-from amble.live.settings import model as models
-from amble.live.settings import start as starts
+from amble.live import toml
+from amble.live.core import visits
+from amble.live.core.accounts import PLACES_MAX
+from amble.live.model import model as models
+from amble.live.model import start as starts
+from amble.live.model.model import Model
+from amble.live.model.start import Start
+from amble.live.settings import agent_config, links
 from amble.live.settings.agent_config import AgentConfig, Peer
-from amble.live.settings.model import Model
 from amble.live.settings.parts import Retention, Stop, Timing, make_method, make_retention, make_stop, make_timing
-from amble.live.settings.start import Start
-from amble.network import Network
+from amble.networks.cycles import closed_walk
+from amble.networks.network import Network
 
 __all__ = ["AgentConfig", "Config", "Model", "Peer", "Retention", "Stop", "Timing"]
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from amble.errors import AmbleError
-from amble.live import visits
+from amble.live.core import visits
+from amble.live.model import start as starts
 from amble.live.settings import agent_config
-from amble.live.settings import start as starts
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.settings.config import TAKEN
 from amble.live.trust import identity, invitation

@@ -4,12 +4,11 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from amble import network as networks
+from amble import networks
 from amble.errors import AmbleError, unknown
-from amble.live.settings import toml
-from amble.network import Network
+from amble.live import toml
+from amble.networks.network import Disconnected, Network
 
-NETWORKS = ("random", "ring", "complete")
 SHOWN_MAX = 5
 
 pair = toml.Kind(
@@ -32,14 +31,11 @@ def make(given: Mapping[str, Any], names: Sequence[str]) -> Network:
     if "links" in given:
         return _linked(given["links"], names)
     wanted = toml.check(given["network"], "[network]", NETWORK, ("kind",))
-    if wanted["kind"] not in NETWORKS:
-        raise unknown("network for live runs", wanted["kind"], NETWORKS)
-    if wanted["kind"] == "random":
-        return networks.random(len(names), wanted.get("density", 0.7), wanted.get("seed", 0))
-    for key in ("density", "seed"):
-        if key in wanted:
-            raise AmbleError(f'[network] has {key} and kind = "{wanted["kind"]}"; it is for "random", so leave it out.')
-    return networks.ring(len(names)) if wanted["kind"] == "ring" else networks.complete(len(names))
+    if wanted["kind"] not in networks.KINDS:
+        raise unknown("network", wanted["kind"], networks.KINDS)
+    for key in wanted.keys() - {"kind", *networks.KINDS[wanted["kind"]].takes}:
+        raise AmbleError(f'[network] has {key} and kind = "{wanted["kind"]}", which takes none; leave it out.')
+    return networks.named(wanted["kind"], len(names), wanted.get("density", networks.DENSITY), wanted.get("seed", 0))
 
 
 def _linked(links: Sequence[Sequence[str]], names: Sequence[str]) -> Network:
@@ -51,20 +47,14 @@ def _linked(links: Sequence[Sequence[str]], names: Sequence[str]) -> Network:
         if link[0] == link[1]:
             raise AmbleError(f"links has {list(link)}, an agent with itself; leave it out.")
     edges = [(number[one], number[other]) for one, other in links]
-    near: dict[int, list[int]] = {i: [] for i in range(len(names))}
-    for i, j in edges:
-        near[i].append(j)
-        near[j].append(i)
-    reached, fresh = {0}, [0]
-    while fresh:
-        more = [j for j in near[fresh.pop()] if j not in reached]
-        reached.update(more)
-        fresh += more
-    apart = [name for name in names if number[name] not in reached]
-    if apart:
+    try:
+        return networks.from_edges(len(names), edges, "links")
+    except Disconnected as error:
+        apart = [names[agent] for agent in error.apart]
         shown = ", ".join(apart[:SHOWN_MAX]) + (", ..." if len(apart) > SHOWN_MAX else "")
-        raise AmbleError(f"the links do not join all agents: from {names[0]} there is no way to {shown}; add links.")
-    return networks.from_edges(len(names), edges, "links")
+        raise AmbleError(
+            f"the links do not join all agents: from {names[0]} there is no way to {shown}; add links."
+        ) from error
 
 
 def no_agent(name: str, names: Sequence[str]) -> AmbleError:

@@ -5,7 +5,7 @@ from typing import Any
 
 from amble import methods
 from amble.errors import AmbleError, is_number
-from amble.live.settings import toml
+from amble.live import toml
 
 TOKENS_MAX = 64
 STOP = {

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from amble.errors import AmbleError
+from amble.live import toml
 from amble.live.codec import msgspec
-from amble.live.settings import toml
 from amble.live.trust import identity
 from amble.live.trust.certificates import read_certificate, read_key
 

@@ -1,0 +1,57 @@
+"""Replay: a method's numbers along a schedule. Two engines, the same numbers.
+
+An engine has
+
+    start()                                   the state before the first hop
+    advance(state, schedule, begin, end)      the state after hops begin .. end-1; the one given is used up
+    read(state)                               (model, local): the mean of the tokens' estimates, the mean of all x_i
+
+and a state is a State of NamedTuples of arrays, stacked by agent, by (agent, token) and by token.
+For a round method a hop of the engine is a whole round, and the schedule is not looked at.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.arrays import BEYOND, tree_map
+from amble.errors import AmbleError, unknown
+from amble.networks.network import Network
+from amble.problem.problem import Problem
+
+ENGINES = ("auto", "compiled", "plain")
+
+
+class State(NamedTuple):
+    agents: Any
+    slots: Any  # () for a round method
+    tokens: Any  # () for a round method
+    x_sum: Any  # sum_i x_i, kept up to date so that reading it costs nothing at any N
+    lost: Any  # the first hop after which x_sum was beyond all bounds, or -1
+
+    def on_numpy(self) -> "State":
+        """A copy in NumPy arrays, alike from both engines and from disk."""
+        agents, slots, tokens = (tree_map(np.array, part) for part in self[:3])
+        return State(agents, slots, tokens, np.array(self.x_sum), np.array(self.lost))
+
+
+def first_lost(xp: Any, lost: Any, x_sum: Any, k: Any) -> Any:
+    """The hop of divergence: k if the models are beyond all bounds (or no numbers) from hop k on."""
+    return xp.where((lost < 0) & ~(xp.sum(xp.abs(x_sum)) < BEYOND), k, lost)
+
+
+def make(engine: str, method: Any, problem: Problem, network: Network, start: Any = None) -> Any:
+    """The engine by name; "auto" compiles unless the objectives are the user's own. `start` is the initial model, by
+    default zero."""
+    initial = np.zeros(problem.dimension) if start is None else start
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    if engine == "compiled" and problem.own is not None:
+        raise AmbleError("the compiled engine runs built-in objectives only; use engine='plain' for your own.")
+    if engine == "plain" or problem.own is not None:
+        from amble.engines.plain import Plain
+
+        return Plain(method, problem, network, initial)
+    from amble.engines.compiled import Compiled
+
+    return Compiled(method, problem, network, initial)

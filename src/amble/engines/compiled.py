@@ -1,0 +1,220 @@
+"""The compiled engine: the whole replay as one JAX loop, one compilation for any number of hops and any settings."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from amble.arrays import Tree
+from amble.engines import State, first_lost
+from amble.errors import AmbleError, need
+from amble.methods import is_round, rules
+from amble.methods.parameters import traced, with_traced
+from amble.networks.network import Network
+from amble.problem.problem import Problem
+from amble.schedule.schedule import Schedule
+
+BLOCK = 1 << 16  # hops handed to the device at a time
+DENSE_FROM = 0.1  # share of all pairs linked from which mixing by a matrix is quicker than link by link (measured)
+
+
+class Compiled:
+    def __init__(self, method: Any, problem: Problem, network: Network, initial: Any) -> None:
+        self.jax = need("jax", "sim")
+        self.rounds = is_round(method)
+        self.agents = problem.agents
+        self.settings = traced(method)  # arguments of the compiled loop, so another tau compiles nothing anew
+        self.shape = with_traced(method, dict.fromkeys(self.settings, 0.0))
+        with self.jax.enable_x64(True):
+            self.objectives = self.jax.device_put(problem.stacked)
+            self.initial = self.jax.device_put(np.asarray(initial, np.float64))
+            self.links = self.jax.device_put(_links(method, network)) if self.rounds else ()
+        self._block: tuple[Any, int, Any, Any] = (None, -1, None, None)  # of which schedule, which block, its columns
+
+    def start(self) -> State:
+        with self.jax.enable_x64(True), _explained(self.shape):
+            begin: State = _begin()(self.shape, self.agents, self.settings, self.objectives, self.initial)
+        return begin
+
+    def advance(self, state: State, schedule: Schedule | None, begin: int, end: int) -> State:
+        with self.jax.enable_x64(True), _explained(self.shape):
+            if self.rounds:
+                state = _rounds()(self.shape, self.settings, self.objectives, self.links, state, begin, end)
+            while not self.rounds and begin < end:
+                assert schedule is not None
+                number, stop = begin // BLOCK, min(end, (begin // BLOCK + 1) * BLOCK)
+                if self._block[0] is not schedule or self._block[1] != number:
+                    columns = (self._piece(column, number) for column in (schedule.agent, schedule.token))
+                    self._block = (schedule, number, *columns)
+                _, _, agent, token = self._block
+                span = (begin - number * BLOCK, stop - number * BLOCK, number * BLOCK)
+                state = _hops()(self.shape, self.settings, self.objectives, state, self.initial, agent, token, *span)
+                begin = stop
+            self.jax.block_until_ready(state.x_sum)
+        return state
+
+    def _piece(self, column: Any, number: int) -> Any:
+        """One block of the schedule; the entry after its last hop is read ahead, and never used."""
+        piece = column[number * BLOCK : (number + 1) * BLOCK]
+        return self.jax.numpy.asarray(np.pad(piece, (0, BLOCK + 1 - len(piece)), mode="edge"))
+
+    def read(self, state: State) -> tuple[Any, Any]:
+        with self.jax.enable_x64(True):
+            model, local = _read()(self.shape, self.agents, self.settings, state, self.initial)
+        return np.asarray(model), np.asarray(local)
+
+
+@contextmanager
+def _explained(method: Any) -> Iterator[None]:
+    """JAX's errors about a step that Python cannot follow, in a sentence."""
+    errors = need("jax", "sim").errors
+    try:
+        yield
+    except (errors.JAXTypeError, errors.JAXIndexError) as error:
+        raise AmbleError(
+            f"{method.label} cannot be compiled: a step uses the value of an array, or of a setting that is no whole "
+            "number, in `if`, `range`, `float()` or a NumPy function; write it with where() and the other functions of "
+            "amble.arrays.namespace(x), or give engine='plain'."
+        ) from error
+
+
+def _take(tree: Tree, index: Any) -> Tree:
+    import jax
+
+    return jax.tree.map(lambda a: a.at[index].get(mode="promise_in_bounds"), tree)
+
+
+def _put(tree: Tree, index: Any, row: Tree) -> Tree:
+    import jax
+
+    return jax.tree.map(lambda a, b: a.at[index].set(b, mode="promise_in_bounds"), tree, row)
+
+
+@cache
+def _begin() -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    def begin(method: Any, agents: int, settings: dict[str, Any], objectives: Tree, initial: Any) -> State:
+        rule = rules(with_traced(method, settings), initial)
+        each = jax.vmap(lambda f: rule.agent(f, initial))(objectives)
+        if is_round(method):
+            return strong(State(each, (), (), each.x.sum(axis=0), jnp.asarray(-1)))
+        M = method.tokens
+        slots = jax.tree.map(lambda a: jnp.tile(a, (agents, M, *(1,) * jnp.ndim(a))), rule.slot(initial))
+        tokens = jax.vmap(lambda m: rule.token(initial, agents, m))(jnp.arange(float(M)))
+        return strong(State(each, slots, tokens, each.x.sum(axis=0), jnp.asarray(-1)))
+
+    def strong(state: State) -> State:
+        """Types as a saved state has them, so that going on with one compiles nothing anew."""
+        firm: State = jax.tree.map(lambda a: jax.lax.convert_element_type(a, a.dtype), state)
+        return firm
+
+    return jax.jit(begin, static_argnums=(0, 1))
+
+
+@cache
+def _hops() -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    def hops(
+        method: Any,
+        settings: dict[str, Any],
+        objectives: Tree,
+        state: State,
+        initial: Any,
+        agent: Any,
+        token: Any,
+        begin: Any,
+        end: Any,
+        offset: Any,
+    ) -> State:
+        rule = rules(with_traced(method, settings), initial)
+
+        def ahead(state: State, k: Any) -> Any:
+            """The rows of hop k. They travel in the loop's state: were they read where they are used, the compiler
+            would keep the arrays they come from, and copy them whole at every hop."""
+            i, m = _take(agent, k), _take(token, k)
+            return i, m, _take(state.agents, i), _take(state.slots, (i, m)), _take(state.tokens, m)
+
+        def hop(k: Any, carried: Any) -> Any:
+            state, (i, m, mine, slot, visitor) = carried
+            new, new_slot, new_token = rule.visit(_take(objectives, i), mine, slot, visitor)
+            state = State(
+                _put(state.agents, i, new),
+                _put(state.slots, (i, m), new_slot),
+                _put(state.tokens, m, new_token),
+                x_sum := state.x_sum + (new.x - mine.x),
+                first_lost(jnp, state.lost, x_sum, k + offset),
+            )
+            return state, ahead(state, k + 1)
+
+        after: State = jax.lax.fori_loop(begin, end, hop, (state, ahead(state, begin)))[0]
+        return after
+
+    return jax.jit(hops, static_argnums=0, donate_argnums=3)
+
+
+def _links(method: Any, network: Network) -> dict[str, Any]:
+    """Who hears whom, with which weight: a matrix where many links make one product quickest, else by link."""
+    degree = network.degrees.astype(np.float64)
+    if method.hears == "mean":
+        return {"degree": degree}
+    across, own = network.metropolis()
+    if method.hears == "sum":
+        across, own = np.ones_like(across), np.zeros_like(own)
+    N, hearer = network.agents, np.repeat(np.arange(network.agents), network.degrees)
+    if len(network.neighbours) >= DENSE_FROM * N * N:
+        W = np.diag(own)
+        W[hearer, network.neighbours] = across
+        return {"degree": degree, "W": W}
+    return {"degree": degree, "own": own, "across": across, "hearer": hearer, "speaker": network.neighbours}
+
+
+@cache
+def _rounds() -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    def hear(links: dict[str, Any], said: Any) -> Any:
+        if "W" in links:
+            return links["W"] @ said
+        if "own" not in links:
+            return jnp.broadcast_to(said.mean(axis=0), said.shape)
+        rows = links["across"][:, None] * said[links["speaker"]]
+        return links["own"][:, None] * said + jax.ops.segment_sum(
+            rows, links["hearer"], said.shape[0], indices_are_sorted=True
+        )
+
+    def rounds(
+        method: Any, settings: dict[str, Any], objectives: Tree, links: Any, state: State, begin: Any, end: Any
+    ) -> State:
+        rule = with_traced(method, settings)
+
+        def one(k: Any, state: State) -> State:
+            heard = hear(links, jax.vmap(rule.say)(state.agents))
+            agents = jax.vmap(rule.round)(objectives, state.agents, heard, links["degree"])
+            x_sum = agents.x.sum(axis=0)
+            return State(agents, (), (), x_sum, first_lost(jnp, state.lost, x_sum, k))
+
+        after: State = jax.lax.fori_loop(begin, end, one, state)
+        return after
+
+    return jax.jit(rounds, static_argnums=0, donate_argnums=4)
+
+
+@cache
+def _read() -> Any:
+    import jax
+
+    def read(method: Any, agents: int, settings: dict[str, Any], state: State, initial: Any) -> tuple[Any, Any]:
+        method = with_traced(method, settings)
+        local = state.x_sum / agents
+        if is_round(method):
+            return jax.vmap(method.say)(state.agents).mean(axis=0), local
+        return jax.vmap(rules(method, initial).estimate)(state.tokens).mean(axis=0), local
+
+    return jax.jit(read, static_argnums=(0, 1))

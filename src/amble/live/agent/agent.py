@@ -1,0 +1,215 @@
+"""One agent as a process: checks everything first, then runs, and says how it ended."""
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+
+from amble.errors import AmbleError
+from amble.live import status
+from amble.live.agent.node import Node, model_of
+from amble.live.journal.file import InUse, in_use
+from amble.live.process import condition, this_process
+from amble.live.records.collect import JOURNAL
+from amble.live.settings.agent_config import FILE, AgentConfig
+from amble.live.transport.zenoh import engine_log
+from amble.live.transport.zenoh.address import Link, Place
+from amble.live.transport.zenoh.door import knock_at_all
+from amble.live.transport.zenoh.sockets import more_files
+from amble.live.transport.zenoh.transport import Transport
+from amble.live.trust import identity, invitation
+from amble.progress import Flag
+
+GRACE_S = 10.0  # for an agent on a leash to end by itself
+
+log = logging.getLogger("amble.live")
+
+
+class Ended(Enum):
+    """How an agent has ended, as its exit code. Those of an agent that was told to stop are 128 and the signal's
+    number, as a shell has them."""
+
+    WELL = 0  # with its model, or it has left
+    WITHOUT_A_MODEL = 3  # the run has ended, so starting the agent again does not help
+    INTERRUPTED = 130
+    TERMINATED = 143
+    RESTARTS = -1  # which is no end: see run_agent
+
+
+def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again: bool = False) -> Ended:
+    """Everything that can be wrong is found before the agent joins the run.
+
+    When its links must be made again, it restarts from its journal, as after a crash. It does so in a new process: a
+    Zenoh session that is closed while a neighbour dials may keep that link, and the neighbour believes in it. `again`:
+    this is such a restart. Why an agent did not start is in its status, too.
+    """
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    try:
+        return _run_agent(folder, data, leash, again)
+    except AmbleError as error:
+        _say_why(folder, str(error))
+        raise
+
+
+def _say_why(folder: Path, reason: str) -> None:
+    """Into the status of an agent's folder, unless that belongs to another process that runs, or to one that left."""
+    said, mine = status.read(folder), this_process()
+    ran = said.process == mine and said.state == "stopped"  # and failed later
+    taken = said.process != mine and said.state in status.RUNNING and condition(said.process) in ("runs", "frozen")
+    if taken or said.state == "left" or not (folder / FILE).is_file():
+        return
+    state: status.State = "stopped" if ran else "refused"
+    now = {"name": said.name or folder.name, "time_s": time.time(), "process": mine, "state": state, "reason": reason}
+    none = {"up": (), "down": (), "waits": (), "hops_per_s": 0.0}
+    with contextlib.suppress(OSError):  # who starts it is told in any case
+        status.write(folder, status.changed(said, format=status.FORMAT, **now, **none))
+
+
+def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> Ended:
+    more_files()
+    config = AgentConfig.read(folder)
+    _check_not_running(folder, config.name)
+    for words in identity.check(folder, config.name, datetime.now(UTC)):
+        log.warning("%s", words)
+    X, y = config.model.read(data) if data is not None else config.read_data(folder)
+    objective = config.objective(X, y)
+    engine_log.listen()  # so that whoever is refused at the handshake is in our log, too
+    ending = End(leash)
+    try:
+        node = ending.node = Node(config, folder, objective, ending.asked)
+    except InUse as error:  # by a process that was started at the same time
+        raise _already_running(folder, config.name) from error
+    had_ended = node.core.ending is not None
+    _run(node, _place(config, folder, node.shape.bytes_max), folder, again)
+    end, left = node.core.ending, node.core.left
+    if node.restarts and not (end or left or ending.asked.is_set()):
+        engine_log.end()
+        return Ended.RESTARTS
+    if left:
+        log.info("%s has left the run: %s", config.name, left.words)
+        return Ended.WELL
+    if end is None:
+        log.info("%s was told to stop, and the run has not ended; start it again, and it goes on", config.name)
+        if model_of(node.core) is None:
+            log.info("%s has no model yet, and wrote none: no token has come to it from another agent", config.name)
+        return ending.how
+    if not had_ended:
+        log.info("the run has ended: %s", end.words)
+    if model_of(node.core) is None:
+        why, todo = "no token has come to it from another agent", "take the model of another agent"
+        if node.core.likely_cause:
+            why, todo = "the run has diverged", f"change what caused it, and train again: {node.core.likely_cause}"
+        log.error("%s has no model, and wrote none, because %s; %s", config.name, why, todo)
+        return Ended.WITHOUT_A_MODEL
+    if node.core.missing:
+        log.warning("the model does NOT have the data of %s", ", ".join(node.core.missing))
+    if not node.made and not had_ended:
+        log.warning("the others went on and ended without this agent: take the model of one of them, for this one's is "
+                    "as old as its last visit")  # fmt: skip
+    return Ended.WELL
+
+
+def _check_not_running(folder: Path, name: str) -> None:
+    """Before the data is read, which may take long. The journal's lock decides: a process number may be another's."""
+    said, path = status.read(folder), folder / JOURNAL
+    alive = said.process != this_process() and condition(said.process) in ("runs", "frozen")
+    if alive and path.is_file() and in_use(path):
+        raise _already_running(folder, name)
+
+
+def _already_running(folder: Path, name: str) -> AmbleError:
+    process = status.read(folder).process
+    if process is None or condition(process) not in ("runs", "frozen"):
+        return AmbleError(f"{name} is already running, or another process uses {folder / JOURNAL}; end that one first.")
+    return AmbleError(
+        f"{name} is already running, as process {process.pid}; see amble status {folder}, or end that process (kill "
+        f"{process.pid}) before you start it again."
+    )
+
+
+def _place(config: AgentConfig, folder: Path, bytes_max: int) -> Place:
+    return Place(
+        config.name,
+        config.host,
+        config.port,
+        tuple(Link(*peer) for peer in config.neighbours),
+        config.digest,
+        folder / identity.AUTHORITY,
+        folder / identity.CERTIFICATE,
+        folder / identity.KEY,
+        lease_s=config.timing.lease_s,
+        bytes_max=bytes_max,
+    )
+
+
+def _run(node: Node, place: Place, folder: Path, again: bool) -> None:
+    """From the first link to the last; a newcomer shows its invitation meanwhile, until everybody has let it in."""
+    try:
+        if node.core.left:
+            raise AmbleError(
+                f"{place.name} has left this run ({node.core.left.words}); amble join makes a folder for a new one."
+            )
+        if node.core.ending:
+            log.info("the run has ended: %s; %s only tells neighbours that do not know it, and ends",
+                     node.core.ending.words, place.name)  # fmt: skip
+        transport = _open(node, place, again)
+    except AmbleError:
+        node.journal.close()
+        raise
+    log.info("%s listens on %s port %d", place.name, place.host, place.port)
+    shown, ended = folder / invitation.FILE, threading.Event()
+    if shown.is_file():
+        known = (place, shown.read_bytes(), transport.is_up, ended)
+        threading.Thread(target=knock_at_all, args=known, daemon=True).start()
+    try:
+        node.run(transport)
+    finally:
+        ended.set()
+
+
+def _open(node: Node, place: Place, again: bool) -> Transport:
+    """The first time, whatever is wrong ends the agent at once; later, its port may be taken for a moment."""
+    while True:
+        try:
+            return Transport.open(place, node.hear, node.peer, node.knocked, node.restart)
+        except AmbleError as error:
+            if not again or node.ending.wait(1.0):
+                raise
+            log.warning("%s It tries again.", error)
+
+
+class End:
+    """SIGTERM, Ctrl-C and the end of the leash end an agent as if it were switched off: its journal holds all, so it
+    can be started again."""
+
+    def __init__(self, leash: bool) -> None:
+        self.asked = Flag()
+        self.how = Ended.TERMINATED  # also at the end of the leash
+        self.node: Node | None = None
+        signal.signal(signal.SIGTERM, lambda *_: self())
+        signal.signal(signal.SIGINT, lambda *_: self._interrupt())
+        if leash:
+            threading.Thread(target=self._follow, daemon=True).start()
+
+    def _interrupt(self) -> None:
+        self.how = Ended.INTERRUPTED
+        self()
+
+    def __call__(self) -> None:
+        self.asked.set()
+        if self.node is not None:
+            self.node.inputs.put(self.node.core.tick)
+
+    def _follow(self) -> None:
+        """Whoever started this agent holds the other end of its standard input; when that goes, so does the agent."""
+        while os.read(0, 1024):
+            pass
+        self()
+        time.sleep(GRACE_S)  # a process that has ended by then is not here any more
+        os._exit(1)

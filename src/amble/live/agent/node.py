@@ -1,0 +1,362 @@
+"""The driver of one agent: carries out what the protocol says, over a transport, with a journal and a clock.
+
+One thread does everything that changes the agent. Zenoh's threads only put what they hear on a queue.
+"""
+
+import contextlib
+import logging
+import math
+import queue
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from amble.errors import AmbleError
+from amble.live import status
+from amble.live.agent import saying
+from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Wake
+from amble.live.core.message import Accepted, Answer, Question, Refused, Stop
+from amble.live.core.packing import digest
+from amble.live.core.protocol import Core
+from amble.live.formats import wire
+from amble.live.formats.shape import Shape
+from amble.live.journal.file import Unwritable
+from amble.live.journal.journal import Journal
+from amble.live.model import trained
+from amble.live.process import as_bytes
+from amble.live.seldom import Seldom, more
+from amble.live.settings import joining
+from amble.live.settings.agent_config import AgentConfig
+from amble.live.transport.zenoh.transport import Transport
+from amble.progress import Flag
+
+ANSWER_S = 600.0  # how long an answer is waited for: a visit may take long; the protocol goes round who is silent
+STATUS_S = 0.5
+LINGER_S = 3.0  # after the end, and the patience: so that neighbours hear of it, also those who come back just now
+MISSED_S = 5.0  # after the start, who is not there is named
+SOON_S = 0.05  # until what nobody waits for is taken up
+FULL_S = 1.0  # between two attempts to write to a full disk
+KEEP_S, IDLE_S = 1.0, 60.0  # between two times that the time in the run is kept: with a visit, and without one
+TOLD = {
+    "doubt": logging.WARNING, "recount": logging.WARNING, "reissue": logging.WARNING, "absorbed": logging.INFO,
+    "refused": logging.ERROR, "stopped": logging.INFO, "leaves": logging.INFO, "left": logging.INFO,
+}  # fmt: skip
+OFTEN = ("refused", "absorbed")  # what a neighbour can bring about at will, and no replay needs
+LEAVE, LEAVE_S = "leave", 30.0  # the file that asks for it, with the seconds that it may take
+STOP = "stop"  # the file that asks for the end of the whole run, with the process that it asks
+
+log = logging.getLogger("amble.live")
+
+
+def model_of(core: Core) -> Any:
+    """The model that an agent may show, or None where it has none: this alone decides whether one is written.
+
+    An agent's estimate is what it read from a token before it gave anything. So there is one only after a visit of a
+    token that somebody had visited before: what is read from a token at its beginning is zero, whatever the data. A run
+    that has diverged has none.
+    """
+    if core.ending is not None and core.ending.cause == "diverged":
+        return None
+    sights = (core.rows.get(f"sight/{m}") for m in range(core.settings.tokens))
+    return core.rows["holder"].z if any(sight is not None and sight.hop > 1 for sight in sights) else None
+
+
+def _check_of(error: BaseException) -> tuple[str, int]:
+    """Which check has failed, as its place in the code: the sentence differs with every number in it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return ("", 0) if trace is None else (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+
+
+class Node:
+    """One agent of a run, from its start to its end."""
+
+    def __init__(self, config: AgentConfig, folder: Path, objective: Any, ending: Flag) -> None:
+        self.config, self.folder, self.ending = config, folder, ending
+        self.visits = config.visits()
+        self.shape = Shape(config.digest, config.agents, config.method.tokens, self.visits.parcel(0), config.room)
+        self.journal = Journal.open(
+            folder / "journal.db", self.shape, self.visits, objective, config.name, config.record.visits_max
+        )
+        if self.journal.has_other_data(digest(objective)):
+            log.warning("the data of %s are not those of its earlier visits; it goes on with these, and a replay of "
+                        "the earlier visits will differ", config.name)  # fmt: skip
+        near = tuple(peer.name for peer in config.neighbours)
+        self.core = Core(
+            config.name, near, config.protocol_settings(), self.visits, objective, rows=self.journal.load()
+        )
+        self.inputs: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
+        self.thanks: deque[Callable[[float], list[Effect]]] = deque()  # inputs that the thread is not woken for
+        self.replies: dict[int, Callable[[bytes], None]] = {}
+        self.accepted = wire.encode(self.shape, Accepted())  # most answers are this one
+        self.heard = 0
+        self.bytes = status.read(folder).bytes  # heard, before a restart, too
+        self.begun_s = time.monotonic()
+        self.gauge = saying.Gauge(self.begun_s)
+        before_s = self.journal.elapsed_s()
+        # since when the run is under way here: when a token first came from another agent, less the time that this
+        # agent was down; no clock on a wall has a part in it, and an agent that is alone waits
+        self.joined_s = math.inf if before_s is None else self.begun_s - before_s
+        self.elapsed_kept_s = -math.inf
+        self.made = 0  # visits by this process
+        self.wake_s = self.status_s = self.begun_s
+        self.visit_s = self.begun_s  # since when the agent is busy with what it does now
+        self.waited_s = 0.0  # for that: the token that is visited
+        self.told: set[str] = set()
+        self.missed = self.core.ending is not None  # whether it was said who is not there, if anybody is needed
+        self.seldom = Seldom()
+        self.restarts = False  # whether the links must be made again, which takes a new process
+        self.doubled: Callable[[], dict[str, str]] = dict  # names that two agents have
+        self.stopped_s: float | None = None
+
+    # --- from Zenoh's threads ---------------------------------------------------------------------------------------
+
+    def hear(self, sender: str, data: bytes, reply: Callable[[bytes], None]) -> None:
+        try:
+            question = wire.decode_question(self.shape, data, sender)
+        except wire.Refusal as refusal:
+            self._say_refused("a message", sender, refusal)
+            reply(wire.encode(self.shape, Refused(str(refusal))))
+            return
+        heard_s = time.monotonic()
+        self.inputs.put(lambda now: self._heard(now, question, reply, len(data), heard_s))
+
+    def peer(self, name: str, up: bool) -> None:
+        log.info("%s is %s", name, "up" if up else "down")
+        self.inputs.put(lambda now: self.core.peer(now, name, up))
+
+    def answered(self, ask: Ask, data: bytes | None) -> None:
+        try:
+            if data == self.accepted:
+                answer: Answer | None = Accepted()
+            else:
+                answer = None if data is None else wire.decode_answer(self.shape, data)
+        except wire.Refusal as refusal:
+            self._say_refused("an answer", ask.to, refusal)
+            answer = None
+        if isinstance(ask.question, Stop) and answer is not None:
+            self.told.add(ask.to)
+        elif isinstance(answer, Accepted):
+            self.thanks.append(lambda now: self.core.answered(now, ask.number, answer))
+            return
+        self.inputs.put(lambda now: self.core.answered(now, ask.number, answer))
+
+    def _say_refused(self, what: str, sender: str, refusal: Exception) -> None:
+        left_out = self.seldom((what, sender, _check_of(refusal)), time.monotonic())
+        if left_out is not None:
+            log.warning("refused %s of %s: %s%s", what, sender, refusal, more(left_out))
+
+    def restart(self) -> None:
+        self.restarts = True
+        self.inputs.put(self.core.tick)
+
+    def knocked(self, shown: bytes, answer: Callable[[str | None], None]) -> None:
+        self.inputs.put(lambda _: self._let_in(shown, answer))
+
+    # --- the one thread ---------------------------------------------------------------------------------------------
+
+    def _heard(
+        self, now: float, question: Question, reply: Callable[[bytes], None], size: int, heard_s: float
+    ) -> list[Effect]:
+        self.waited_s = now - heard_s
+        self.heard += 1
+        self.bytes += size
+        self.replies[self.heard] = reply
+        if isinstance(question, Stop):
+            self.told.add(question.sender)
+        return self.core.heard(now, self.heard, question)
+
+    def _let_in(self, shown: bytes, answer: Callable[[str | None], None]) -> list[Effect]:
+        try:
+            guest = joining.admit(self.config, self.folder, shown)
+            AgentConfig.read(self.folder)  # which must be right when the agent restarts
+        except (AmbleError, OSError) as error:
+            left_out = self.seldom(("door", _check_of(error)), time.monotonic())  # for it may knock for ever
+            if left_out is not None:
+                log.warning("somebody at the door is not let in: %s%s", error, more(left_out))
+            answer(str(error))
+            return []
+        if guest:
+            log.info("%s is invited, and is a neighbour from now on; the links are made again", guest)
+        self.restarts = self.restarts or bool(guest)
+        answer(None)
+        return []
+
+    def run(self, transport: Transport) -> None:
+        """Until the run ends, this agent has left it, or `ending` is set."""
+        self.doubled = transport.doubled
+        try:
+            self._carry_out(self.core.start(time.monotonic()), transport)
+            while not self._finished():
+                now = time.monotonic()
+                act = self._next_input(max(0.0, min(self.wake_s, self.status_s) - now))
+                self.visit_s = now = time.monotonic()
+                while self.thanks:
+                    self._carry_out(self.thanks.popleft()(now), transport)
+                self._carry_out(act(now), transport)
+                if self.config.stop.seconds and now - self.joined_s > self.config.stop.seconds:
+                    self._carry_out(
+                        self.core.halt(now, "seconds", f"{self.config.stop.seconds:g} s are over"), transport
+                    )
+                if now >= self.status_s:
+                    self.status_s = now + STATUS_S
+                    self._write_status()
+                    self._keep_elapsed(now, IDLE_S)
+                    if not self.missed and now - self.begun_s > MISSED_S:
+                        self._say_who_is_missing()
+                    if self._asked_to_stop():
+                        words = f"it was asked to, at {self.config.name}"
+                        self._carry_out(self.core.halt(now, "asked", words), transport)
+                    if self.visits.exact and self.core.leave_by_s == math.inf and (self.folder / LEAVE).is_file():
+                        self._carry_out(self.core.leave(time.monotonic(), self._leave_within_s()), transport)
+        finally:
+            transport.close()
+            if "holder" in self.core.rows:
+                self._write_status(ended=not self.restarts)
+            self._keep_elapsed(time.monotonic(), 0.0)
+            self.journal.close()
+
+    def _elapsed_s(self, now: float, every_s: float) -> float | None:
+        """How long the run has been under way here, if that is to be kept now: it was not for so long."""
+        if self.joined_s == math.inf or now - self.elapsed_kept_s < every_s:
+            return None
+        self.elapsed_kept_s = now
+        return now - self.joined_s
+
+    def _keep_elapsed(self, now: float, every_s: float) -> None:
+        elapsed_s = self._elapsed_s(now, every_s)
+        if elapsed_s is not None:
+            with contextlib.suppress(AmbleError):  # a full disk is waited for where a token needs it
+                self.journal.keep_elapsed(elapsed_s)
+
+    def _say_who_is_missing(self) -> None:
+        self.missed = True
+        for peer in self.config.neighbours:
+            if peer.name in self.core.down_s:
+                log.warning("%s, at %s port %d, is not there: it is waited for; is it started, can it be reached, has "
+                            "the run ended?", *peer)  # fmt: skip
+
+    def _asked_to_stop(self) -> bool:
+        """By a file that names this process; one that was left behind asked another, and must not end this run."""
+        path = self.folder / STOP
+        try:
+            asked = path.read_bytes()
+        except OSError:
+            return False
+        with contextlib.suppress(OSError):  # if it stays, amble stop removes it
+            path.unlink()
+        obeyed = asked == as_bytes(self.gauge.process)
+        if not obeyed and self.seldom("stop", time.monotonic()) is not None:
+            log.warning("%s does not ask this process, so it was removed, and the run goes on; to end it, use "
+                        "amble stop", path)  # fmt: skip
+        return obeyed
+
+    def _leave_within_s(self) -> float:
+        """As amble leave has written it."""
+        with contextlib.suppress(OSError, ValueError):
+            return float((self.folder / LEAVE).read_text())
+        return LEAVE_S
+
+    def _next_input(self, wait_s: float) -> Callable[[float], list[Effect]]:
+        if self.core.asked:
+            wait_s = min(wait_s, SOON_S)
+        try:
+            return self.inputs.get(timeout=wait_s)
+        except queue.Empty:
+            self.wake_s = max(self.wake_s, time.monotonic() + 1e-3)
+            return self.core.tick
+
+    def _finished(self) -> bool:
+        if self.ending.is_set() or self.restarts or self.core.left:
+            return True
+        if self.core.ending is None:
+            return False
+        now, linger_s = time.monotonic(), self.config.timing.patience_s + LINGER_S
+        if self.stopped_s is None:
+            self.stopped_s = now
+        waiting = (now - self.core.down_s.get(name, now) < linger_s for name in set(self.core.neighbours) - self.told)
+        return not any(waiting) or now - self.stopped_s > linger_s
+
+    def _carry_out(self, effects: list[Effect], transport: Transport) -> None:
+        for effect in effects:
+            if isinstance(effect, Persist):
+                self._persist(effect)
+            elif isinstance(effect, Reply):
+                accepted = isinstance(effect.answer, Accepted)
+                said = self.accepted if accepted else wire.encode(self.shape, effect.answer)
+                self.replies.pop(effect.question)(said)
+            elif isinstance(effect, Ask):
+                transport.ask(effect.to, wire.encode(self.shape, effect.question), ANSWER_S, self._answer(effect))
+            elif isinstance(effect, Wake):
+                self.wake_s = effect.at_s
+            elif isinstance(effect, Report) and effect.kind in TOLD:
+                self._report(effect)
+
+    def _report(self, report: Report) -> None:
+        if report.kind in OFTEN:
+            custody = self.core.rows.get(f"custody/{report.token}")
+            left_out = self.seldom((report.kind, report.token, custody.to if custody else ""), time.monotonic())
+            if left_out is None:
+                return
+            report = report._replace(words=report.words + more(left_out))
+        which = f" token={report.token}" if report.token >= 0 else ""
+        which += f" epoch={report.epoch.number} hop={report.hop}" if report.epoch else ""
+        log.log(TOLD[report.kind], "%s%s%s", report.kind, which, f": {report.words}" if report.words else "")
+        self._kept(partial(self.journal.event, report, time.time()))
+
+    def _answer(self, ask: Ask) -> Callable[[bytes | None], None]:
+        return lambda data: self.answered(ask, data)
+
+    def _persist(self, effect: Persist) -> None:
+        elapsed_s = None
+        if effect.visit is not None:  # the pause blocks this thread, as a visit that takes long to compute does
+            self.made += 1
+            self.gauge.visited(effect.visit.token, effect.rows["holder"].z)
+            if self.joined_s == math.inf and effect.visit.giver != self.config.name:
+                self.joined_s = time.monotonic()
+            self.ending.wait(max(0.0, self.visit_s + self.config.timing.pause_s - time.monotonic()))
+            elapsed_s = self._elapsed_s(time.monotonic(), KEEP_S)
+        compute_s = time.monotonic() - self.visit_s
+        self._kept(partial(self.journal.persist, effect, time.time(), self.waited_s, compute_s, elapsed_s))
+        self.visit_s, self.waited_s = time.monotonic(), 0.0
+
+    def _kept(self, write: Callable[[], None]) -> None:
+        """Nothing is said to anybody before this is kept: a full disk is waited for. A damaged file is not: the agent
+        ends, and has acknowledged nothing that it did not keep."""
+        while True:
+            try:
+                return write()
+            except Unwritable as error:
+                if self.seldom("disk", time.monotonic()) is not None:
+                    log.error("%s Until then it waits, and nothing is lost.", error)
+                if self.ending.wait(FULL_S):
+                    raise
+
+    def _write_status(self, ended: bool = False) -> None:
+        """status.json and model.npy, for whoever looks into the folder; at the end model.npz, which predicts."""
+        w, now = model_of(self.core), time.monotonic()
+        joined, known = self.joined_s < math.inf, {"bytes": self.bytes, "doubled": self.doubled()}
+        said = saying.make(
+            self.core, self.gauge, now, joined=joined, ended=ended, made=self.made, model=w is not None, **known
+        )
+        try:
+            status.write(self.folder, said)
+            model = self.folder / "model.npy"
+            if w is None:
+                model.unlink(missing_ok=True)  # of an earlier journal
+                if said.cause == "diverged":
+                    (self.folder / trained.FILE).unlink(missing_ok=True)  # of this run, before it was started again
+                return
+            with model.with_suffix(".part").open("wb") as held:
+                np.save(held, w, allow_pickle=False)
+            model.with_suffix(".part").replace(model)
+            if ended:
+                trained.Trained(self.config.model, w).save(self.folder / trained.FILE)
+        except OSError as error:
+            log.warning("status.json cannot be written (%s); the run goes on", error.strerror)

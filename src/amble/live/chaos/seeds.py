@@ -1,0 +1,112 @@
+"""Many seeds of the fault simulator, kept in a small file so that they need not be run again."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from amble.errors import AmbleError
+from amble.live.chaos.checkers import Broken
+from amble.live.chaos.kinds import Faults
+from amble.live.chaos.world import World
+from amble.results.run import write_whole
+
+COUNTED = ("visit", "reissue", "recount", "absorbed", "stopped")  # of what agents report
+BATCH = 8  # seeds of one job: about three seconds
+
+
+def run_seed(seed: int, faults: int, story: Any = None) -> dict[str, Any]:
+    """What happened, in plain values; `broken` is the sentence, and empty if all held."""
+    world, broken = World(seed, Faults(faults=faults), story=story), ""
+    try:
+        world.run()
+    except Broken as error:
+        broken = str(error)
+    except Exception as error:  # a protocol that raises is as broken as one that forgets
+        if story is not None:
+            raise
+        broken = f"{type(error).__name__}: {error}"
+    counted = {kind: world.checker.counted[kind] for kind in COUNTED}
+    return {"seed": seed, "time_s": world.now, "faults": dict(world.trouble.done), "counted": counted, "broken": broken}
+
+
+def run_batch(seeds: Iterable[int], faults: int) -> list[dict[str, Any]]:
+    return [run_seed(seed, faults) for seed in seeds]
+
+
+def source() -> str:
+    """A digest of the code that is tested: what another version of it has passed says nothing about this one."""
+    live, faults = Path(__file__).parent.parent, Path(__file__).parent
+    names = ("accounts", "doubts", "effects", "message", "protocol", "standpoint", "visits", "tracked_visits")
+    tested = [live / f"{name}.py" for name in names]
+    for folder in (faults, live.parent / "methods", live.parent / "objectives"):
+        tested += sorted(folder.glob("*.py"))
+    digest = hashlib.sha256()
+    for path in tested:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@dataclass
+class State:
+    """Which seeds are done, and what happened in them."""
+
+    path: Path
+    faults: int
+    source: str = field(default_factory=source)
+    done: set[int] = field(default_factory=set)
+    kinds: Counter[str] = field(default_factory=Counter)
+    counted: Counter[str] = field(default_factory=Counter)
+    broken: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path, faults: int) -> "State":
+        """As the file has it, or a new one."""
+        state = cls(path, faults)
+        if not path.exists():
+            return state
+        try:
+            kept = json.loads(path.read_text())
+            was, code = int(kept["faults_a_seed"]), str(kept["source"])
+            state.done = {seed for first, last in kept["seeds"] for seed in range(first, last + 1)}
+            state.kinds, state.counted = Counter(kept["faults"]), Counter(kept["counted"])
+            state.broken = list(kept["broken"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise AmbleError(f"{path} is not a file of amble chaos; give another --out.") from error
+        if was != faults:
+            raise AmbleError(f"{path} has seeds of {was} faults, and {faults} were asked for; give another --out.")
+        if code != state.source:
+            raise AmbleError(f"{path} is of another version of the protocol; delete it, or give another --out.")
+        return state
+
+    def add(self, results: list[dict[str, Any]]) -> None:
+        """Keep these, and write the file whole."""
+        for each in results:
+            self.done.add(each["seed"])
+            self.kinds.update(each["faults"])
+            self.counted.update(each["counted"])
+            if each["broken"]:
+                self.broken.append({key: each[key] for key in ("seed", "time_s", "broken")})
+        kept = {
+            "faults_a_seed": self.faults,
+            "source": self.source,
+            "seeds": ranges(self.done),
+            "faults": dict(sorted(self.kinds.items())),
+            "counted": dict(self.counted),
+            "broken": self.broken,
+        }
+        write_whole({self.path: json.dumps(kept, indent=1).encode()})
+
+
+def ranges(seeds: Iterable[int]) -> list[list[int]]:
+    """[first, last] of each row of numbers without a gap."""
+    found: list[list[int]] = []
+    for seed in sorted(seeds):
+        if found and seed == found[-1][1] + 1:
+            found[-1][1] = seed
+        else:
+            found.append([seed, seed])
+    return found

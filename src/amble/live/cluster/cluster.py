@@ -1,0 +1,203 @@
+"""Many agents on one machine: a bundle in a folder, one process an agent, and nothing left behind."""
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from amble import methods
+from amble.errors import AmbleError
+from amble.live import status
+from amble.live.settings import bundle
+from amble.live.settings.config import Config
+from amble.problem.problem import Problem
+
+PORTS = range(20_000, 32_000)  # Zenoh wants them below 32768
+GRACE_S = 5.0  # for an agent to end by itself
+DAYS = 365
+ENDED = (0, 3)  # exit codes of an agent that ended with its run: with a model, and without one (agent.Ended)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        with socket.socket() as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                trial.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise AmbleError(f"{count} free ports between {PORTS.start} and {PORTS.stop} were wanted; close something first.")
+
+
+def configure(
+    problem: Problem,
+    method: Any,
+    network: Any,
+    stop: dict[str, Any],
+    seed: int,
+    timing: dict[str, Any],
+    start: str | None = None,
+) -> Config:
+    """A run of this problem on this machine: the split's scaling is agreed, as all its rows are here."""
+    if problem.scaling is None:
+        raise AmbleError("a live run needs rows; this problem was made from objectives.")
+    names = [f"agent{k:02d}" for k in range(problem.agents)]
+    scaling, settings = problem.scaling, problem.settings
+    model: dict[str, Any] = {
+        "task": problem.task,
+        "columns": list(problem.columns) if problem.columns else len(scaling.X_mean),
+        "ridge": float(settings.get("ridge", 1e-4)),
+        "intercept": bool(settings.get("intercept", True)),
+        "X_mean": np.asarray(scaling.X_mean).tolist(),
+        "X_std": np.asarray(scaling.X_std).tolist(),
+    }
+    if problem.task == "regression":
+        model |= {"y_mean": float(scaling.y_mean), "y_std": float(scaling.y_std)}
+    else:
+        model["labels"] = problem.labels.tolist()
+    if start is not None:
+        model["start"] = start
+    ports = free_ports(problem.agents)
+    agents = [
+        {"name": name, "host": "127.0.0.1", "port": port, "data": "rows.npz"}
+        for name, port in zip(names, ports, strict=True)
+    ]
+    return Config.make(
+        {
+            "name": "up",
+            "method": {"name": method.label, **{k: v for k, v in methods.settings(method).items() if v is not None}},
+            "model": model,
+            "stop": stop,
+            "timing": timing,
+            "walk": {"kind": "cycles", "seed": seed},
+            "links": [[names[i], names[j]] for i, j in network.edges.tolist()],
+            "agents": agents,
+        }
+    )
+
+
+@dataclass
+class Cluster:
+    """Agents as processes, each in its folder of the bundle. Leaving the `with` block ends them all."""
+
+    folder: Path
+    config: Config
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    killed: set[str] = field(default_factory=set)  # by us
+    held: list[IO[bytes]] = field(default_factory=list)  # files that are locked as long as this or an agent runs
+
+    @classmethod
+    def make(cls, folder: Path, config: Config, rows: Sequence[tuple[Any, Any]]) -> "Cluster":
+        """Certificates, settings, and each agent's own rows, in its own folder."""
+        bundle.make(config, folder, DAYS)
+        agents = cls(folder, config)
+        try:
+            for name, (X, y) in zip(config.agents, rows, strict=True):
+                np.savez(folder / name / "rows.npz", X=X, y=y)
+        except BaseException as error:
+            agents.remove()
+            if isinstance(error, OSError):
+                raise AmbleError(f"{folder} cannot be written ({error.strerror}); give another folder.") from error
+            raise
+        return agents
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        for file in self.held:
+            file.close()
+
+    def start(self, name: str) -> None:
+        """Start an agent, or start it again. It ends when this process does: the pipe to it closes then."""
+        self.killed.discard(name)
+        if name in self.processes:
+            self._reap(self.processes[name])
+        with (self.folder / name / "log.txt").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", "amble.live", str(self.folder / name), "--leash"],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for us; we end them in order
+                pass_fds=[file.fileno() for file in self.held] if os.name == "posix" else (),
+            )
+
+    def start_all(self) -> None:
+        for name in self.config.agents:
+            self.start(name)
+
+    def kill(self, name: str) -> None:
+        """As if its machine had lost power."""
+        process = self.processes[name]
+        self.killed.add(name)
+        process.kill()
+        self._reap(process)
+
+    def running(self) -> list[str]:
+        return [name for name, process in self.processes.items() if process.poll() is None]
+
+    def failed(self) -> dict[str, str]:
+        """Agents that ended, and not because the run did; and the last that they said."""
+        lost = {}
+        for name, process in self.processes.items():
+            code = process.poll()
+            said = self.status(name)
+            if code is None or name in self.killed or (code in ENDED and (said.cause or said.state == "left")):
+                continue
+            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            lines = (self.folder / name / "log.txt").read_text(errors="replace").strip().splitlines()
+            lost[name] = f"{how}; its last words: {lines[-1]}" if lines else how
+        return lost
+
+    def status(self, name: str) -> status.Status:
+        """What the agent last said of itself."""
+        return status.read(self.folder / name)
+
+    def model(self, name: str) -> Any:
+        with contextlib.suppress(OSError, ValueError, EOFError):
+            return np.load(self.folder / name / "model.npy", allow_pickle=False)
+        return None
+
+    def end(self) -> None:
+        """Every process is gone when this returns."""
+        for process in self.processes.values():
+            with contextlib.suppress(OSError):
+                process.stdin.close()  # type: ignore[union-attr]
+        deadline = time.monotonic() + GRACE_S
+        for process in self.processes.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+            if process.poll() is None:
+                process.kill()
+            self._reap(process)
+
+    def _reap(self, process: subprocess.Popen[bytes]) -> None:
+        process.wait()
+        with contextlib.suppress(OSError):
+            process.stdin.close()  # type: ignore[union-attr]
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def rows_of(problem: Problem, X: Any, y: Any) -> list[tuple[Any, Any]]:
+    """Each agent's rows, from all training rows."""
+    return [(X[part], y[part]) for part in problem.parts or ()]

@@ -1,0 +1,95 @@
+"""The folder of amble up: whether it may be used, who uses it now, and how another run takes its place."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import IO
+
+from amble.errors import AmbleError
+from amble.live.journal import file as journal_file
+from amble.live.model import trained
+from amble.live.records import collect, record
+from amble.live.settings import bundle
+from amble.live.settings.agent_config import FILE
+from amble.live.settings.config import TAKEN
+
+MADE = "up.json"  # marks a folder of ours
+RUN = "run"  # .json and .npz, for amble report
+
+
+def check_folder(folder: Path, again: bool) -> None:
+    """A new or empty one; or one that amble up made and nobody has put anything else into, or uses now."""
+    try:
+        _check(folder, again)
+    except FileNotFoundError:
+        raise _used(folder) from None  # it was there just now: another one replaces it
+
+
+def _used(folder: Path) -> AmbleError:
+    return AmbleError(
+        f"{folder} is in use by another amble up or its agents; wait for them, or give another with --out."
+    )
+
+
+def _check(folder: Path, again: bool) -> None:
+    if not folder.exists():
+        return
+    if folder.is_dir():
+        bundle.check_not_here(folder)
+        if not any(folder.iterdir()):
+            return
+    if not folder.is_dir() or not (folder / MADE).is_file():
+        raise AmbleError(f"{folder} is there and not empty, and amble up did not make it; give another with --out.")
+    if not again:
+        raise AmbleError(f"{folder} holds an earlier run; give another with --out, or --again to replace it.")
+    ours = {
+        MADE,
+        TAKEN,
+        f"{RUN}.json",
+        f"{RUN}.npz",
+        trained.FILE,
+        record.FILE,
+        *(path.parent.name for path in folder.glob(f"*/{FILE}")),
+    }
+    strange = sorted(path.name for path in folder.iterdir() if path.name not in ours)
+    if strange:
+        raise AmbleError(f"{folder} holds {strange[0]}, which amble up did not make; move it, then give --again.")
+    hold(folder).close()
+    for path in folder.glob(f"*/{collect.JOURNAL}"):
+        if journal_file.in_use(path):
+            raise AmbleError(f"the journal {path} is in use by another process; stop that one first.")
+
+
+def hold(folder: Path) -> IO[bytes]:
+    """The file that marks a run, locked: by one amble up at a time, with its agents; whoever dies lets go of it."""
+    with contextlib.ExitStack() as stack:
+        try:
+            held = stack.enter_context((folder / MADE).open("rb"))
+            _lock(held.fileno())
+            if os.fstat(held.fileno()).st_ino != (folder / MADE).stat().st_ino:
+                raise _used(folder)  # another one has replaced it meanwhile
+        except OSError:
+            raise _used(folder) from None
+        stack.pop_all()
+        return held
+
+
+def _lock(number: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # where there are no such locks, agents' journals are what tells
+        return
+    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def remove(folder: Path) -> None:
+    """Under another name first: nobody ever finds half of it, and who comes at the same time finds nothing."""
+    with hold(folder):
+        try:
+            aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+            folder.rename(aside / folder.name)
+            shutil.rmtree(aside)
+        except OSError as error:
+            raise AmbleError(f"{folder} cannot be replaced ({error.strerror}); give another with --out.") from error

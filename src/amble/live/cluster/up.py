@@ -1,0 +1,232 @@
+"""amble up: real agents on this machine, from the data to the model and a record that was checked."""
+
+import json
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble import networks
+from amble.data.datasets import Dataset
+from amble.errors import AmbleError, unknown
+from amble.live.cluster import cluster
+from amble.live.cluster.cluster import Cluster
+from amble.live.cluster.folder import MADE, RUN, check_folder, hold, remove
+from amble.live.control import glance
+from amble.live.control.view import View
+from amble.live.core import divergence, visits
+from amble.live.model import trained
+from amble.live.records import collect, export, record, replay
+from amble.live.settings.agent_config import AgentConfig
+from amble.live.settings.config import Config
+from amble.live.settings.parts import make_method
+from amble.networks.network import Network
+from amble.problem.optimum import Optimum
+from amble.problem.problem import Problem, split
+from amble.results.run import write_whole
+from amble.simulation.experiment import Experiment
+
+LOOK_S = 0.25
+PATIENCE_S, START_S = 4.0, 0.25  # all agents start at once: the more there are, the later is the last
+WORSE = 10.0  # times the loss that the run began with; see has_diverged
+OPTIMUM_MAX = 2000  # unknowns, beyond which finding the optimum may take longer than the run
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All that is needed before the first agent starts, checked."""
+
+    folder: Path
+    problem: Problem
+    network: Network
+    config: Config
+    rows: list[tuple[Any, Any]]
+    target: str | None  # the name of the column that is predicted
+    again: bool = False  # whether it may take an earlier run's place
+
+    def optimum(self, without: Collection[str] = (), guests: Collection[Any] = ()) -> Any:
+        """The centralised optimum's numbers, or None where there is none or it takes too long to find; `guests` are
+        objectives of agents that joined later."""
+        problem = self.problem
+        if problem.dimension > OPTIMUM_MAX and problem.task != "regression":
+            return None
+        if without or guests:
+            left = [problem.objective(i) for i, name in enumerate(self.config.agents) if name not in without]
+            problem = Problem.from_objectives([*left, *guests], problem.dimension)
+        best = problem.known_optimum()
+        return best.w if isinstance(best, Optimum) else None
+
+
+def prepare(
+    settings: Experiment,
+    stop: dict[str, Any],
+    folder: Path,
+    again: bool,
+    pause_s: float = 0.0,
+    start: Path | None = None,
+) -> Plan:
+    """Everything is checked; nothing is written. Each visit takes `pause_s` longer than it would; `start` is the file
+    of the initial model."""
+    if settings.agents < 2:
+        raise AmbleError(f"agents = {settings.agents} was given; a live run needs at least two.")
+    if settings.network not in networks.KINDS:
+        raise unknown("network", settings.network, networks.KINDS)
+    method = make_method(settings.methods[0])
+    network = networks.named(settings.network, settings.agents, settings.density, settings.seed)
+    data = hold_out(settings.read_data(), settings.test, settings.seed)
+    keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale")
+    problem = split(data, **{key: getattr(settings, key) for key in keys})
+    timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
+    first = None if start is None else str(start.absolute())
+    config = cluster.configure(problem, method, network, stop, settings.seed, timing, first)
+    check_folder(folder, again)  # last: whatever else is wrong in the command is worth knowing first
+    return Plan(folder, problem, network, config, cluster.rows_of(problem, data.X, data.y), data.target, again)
+
+
+def hold_out(data: Dataset, test: float, seed: int) -> Dataset:
+    """The data set with its test rows apart: those that problem.split holds out, for agents need the other rows."""
+    if data.X_test is not None or not 0 < test < 1:
+        return data
+    order = np.random.default_rng([seed, 0]).permutation(len(data.y))
+    out = order[: max(1, round(test * len(data.y)))]
+    kept = np.sort(order[len(out) :])
+    return replace(data, X=data.X[kept], y=data.y[kept], X_test=data.X[out], y_test=data.y[out])
+
+
+def start(plan: Plan) -> Cluster:
+    """The bundle and each agent's rows are written, in place of an earlier run's; no agent is started yet."""
+    check_folder(plan.folder, plan.again)  # as it is by now
+    if (plan.folder / MADE).is_file():
+        remove(plan.folder)
+    about = {"format": 1, "problem": plan.problem.name, "method": plan.config.method.label}
+    agents = Cluster.make(plan.folder, plan.config, plan.rows)
+    write_whole({plan.folder / MADE: (json.dumps(about) + "\n").encode()})
+    agents.held.append(hold(plan.folder))
+    return agents
+
+
+def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> dict[str, str]:
+    """Start all agents and show them until they have ended, or `halt` says so; those that failed, and their words."""
+    w = plan.optimum() if plan.problem.task == "regression" else None
+    lost: dict[str, str] = {}
+
+    def measure(model: Any) -> dict[str, float]:
+        found = {metric_name(plan.problem): plan.problem.metric(model)} if plan.problem.heldout else {}
+        return found | ({} if w is None else {"distance to the optimum": distance(model, w)})
+
+    with View(title, measure) as view:
+        agents.start_all()
+        while agents.running() and not halt():
+            time.sleep(LOOK_S)
+            for name, words in agents.failed().items():
+                if name not in lost:
+                    lost[name] = words
+                    view.note(f"{name} has failed ({words})")
+            if lost and not visits.kind(plan.config.method).exact:
+                view.note(f"{plan.config.method.label} cannot go on without it; all others are stopped.")
+                break
+            folders = {name: plan.folder / name for name in plan.config.agents}
+            best = glance.newest({name: agents.status(name) for name in folders})
+            view.show(glance.look(folders), None if best is None else agents.model(best))
+    if not halt():
+        lost |= agents.failed()  # the last ones may have gone since
+    agents.end()
+    return lost
+
+
+class NoModel(NamedTuple):
+    """A run that has none, and why."""
+
+    why: str
+
+
+def finish(plan: Plan, agents: Cluster) -> trained.Trained | NoModel:
+    """The record and the newest model are kept, if there is one and the run has not diverged."""
+    folders = collect.agent_folders([plan.folder])  # with those that joined
+    record.save(collect.collect(folders), plan.folder / record.FILE)
+    statuses = {name: status for name in folders if (status := agents.status(name)).state != "left"}
+    objectives = objectives_of(folders)
+    for status in statuses.values():
+        if status.cause == "diverged":
+            return NoModel(f"{status.stopped}: {likely_cause(plan, objectives)}")
+    best = glance.newest(statuses)  # of those that have one
+    w = None if best is None else agents.model(best)
+    if best is None or w is None:
+        return NoModel("no agent has one, for no token was passed on")
+    counted = [name for name in statuses if statuses[name].visits and name not in statuses[best].missing]
+    laps = min((statuses[name].visits for name in counted), default=0)
+    start = plan.config.agent(plan.config.agents[0]).visits().initial
+    if has_diverged([objectives[name] for name in counted if name in objectives], w, start, laps):
+        for file in [file for folder in folders.values() for file in folder.glob("model.np[yz]")]:
+            file.unlink()
+        return NoModel(
+            f"the run has diverged, as the loss of its model is more than {WORSE:g} times that of the initial one: "
+            f"{likely_cause(plan, objectives)}"
+        )
+    model = trained.Trained(replace(plan.config.model, target=plan.target), w)
+    model.save(plan.folder / trained.FILE)
+    return model
+
+
+def has_diverged(objectives: Sequence[Any], w: Any, start: Any, laps: int) -> bool:
+    """Whether the sum of these losses is far above what it was at the initial model, or at a model of zeros.
+
+    A run that ends early may have a model of one agent's rows only, which can be bad for the others' without any
+    divergence. So a run is judged after two visits of each agent: the model is one of all rows then, and a method on
+    its way to a minimum, or to an answer near it, is below the loss that it began with.
+    """
+    if laps < 2:
+        return False
+    with np.errstate(all="ignore"):
+        now, zero, first = (sum(float(f.value(model)) for f in objectives) for model in (w, 0 * w, start))
+    return not now <= WORSE * max(zero, first)
+
+
+def likely_cause(plan: Plan, objectives: Mapping[str, Any]) -> str:
+    """As the first agent whose rows show one has it."""
+    method, columns = plan.config.method, plan.config.model.columns
+    findings = [divergence.likely_cause(method, f, columns, name) for name, f in objectives.items()]
+    return next((finding for finding in findings if finding.is_cause), findings[0]).sentence
+
+
+def unmet(agents: Cluster, lost: Collection[str]) -> list[str]:
+    """Agents that run well, and that no token met before the run ended."""
+    return [name for name in agents.config.agents if name not in lost and not agents.status(name).visits]
+
+
+def again(
+    folders: dict[str, Path], halt: Callable[[], bool] = lambda: False, plan: Plan | None = None
+) -> replay.Outcome:
+    """Every visit made again from the data in the agents' folders; with a plan, its curves are kept for a report."""
+    configs, objectives = collect.read_configs(folders), objectives_of(folders)
+    gathered, rules = collect.collect(folders), next(iter(configs.values())).visits()
+    replay.check_arithmetic(gathered, rules.method)
+    curves = None if plan is None else export.Curves(gathered, rules.initial)
+    replayed = replay.Replay(gathered, rules, objectives, *([curves] if curves else []))
+    outcome = replayed.run(halt)
+    if gathered.dropped and not halt():  # which is no damage: nothing can be made again without what was before
+        outcome = outcome._replace(left=(*gathered.cuts(), "what came after them cannot be made again without them"))
+    same = len(gathered.agents) == gathered.founders  # a run's problem is that of one and the same agents
+    if plan is not None and curves is not None and same and outcome.whole and gathered.hops:
+        method, seed, optimum = plan.config.method, plan.config.walk.seed, plan.optimum() is not None
+        run = export.as_run(plan.problem, plan.network, method, seed, replayed, curves, optimum)
+        run.save(plan.folder / RUN)
+    return outcome
+
+
+def objectives_of(folders: dict[str, Path]) -> dict[str, Any]:
+    """Of those agents whose data are at hand."""
+    configs = {name: AgentConfig.read(folder) for name, folder in folders.items()}
+    held = {name: config for name, config in configs.items() if config.data and (folders[name] / config.data).is_file()}
+    return {name: config.objective(*config.read_data(folders[name])) for name, config in held.items()}
+
+
+def distance(w: Any, best: Any) -> float:
+    return float(np.linalg.norm(w - best) / (np.linalg.norm(best) or 1.0))
+
+
+def metric_name(problem: Problem) -> str:
+    return "NMSE" if problem.task == "regression" else "accuracy"

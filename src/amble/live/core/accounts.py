@@ -1,0 +1,162 @@
+"""The account of a gift method in live runs: one for all tokens, in M ledgers, and one generation after another.
+
+A ledger is written by its own token only, and read wherever a copy of it has come (methods/boards.py). What an agent
+gives is a difference: its gift less its last one. A sum of ledgers therefore makes sense only if it has, of each agent,
+all differences up to some visit. Boards see to that while nothing is lost, for they never know of a later difference
+without the earlier ones. A ledger that is lost, or from which somebody is taken out, breaks it: parts of gifts would
+stay in the other ledgers, the weight could become indefinite, and the model explode.
+
+So nothing is ever taken out of a ledger, and no ledger is replaced. Whenever something was lost the whole account
+starts again, as the next *generation*: all its ledgers are empty, each agent gives its whole gift at its next visit, by
+whichever token, and until all who are `awaited` have done so every visit uses `z`, the model at the generation's
+beginning. The newest generation wins wherever two meet. What the dead had given is in an older one, and gone.
+
+A generation begins when a token is reissued, when somebody is counted out, and when two boards cannot both be right
+(`merged`): a ledger of two issues of its token, or an agent that the board knows to have given more than it remembers.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.arrays import Array
+from amble.live.core.message import Epoch
+from amble.methods.boards import Board
+
+# a ledger's version: which issue of its token wrote it, and how many gifts; all are whole numbers below 2**53
+EPOCH_VERSIONS, ISSUE_VERSIONS = 2.0**36, 2.0**26
+PLACES_MAX = int(EPOCH_VERSIONS / ISSUE_VERSIONS)
+GENERATIONS_MAX = 2.0**40
+LEFT = 2.0**40  # in `gifts`, more than anybody gives: the agent has left, and taken all of it with it
+
+
+class Account(NamedTuple):
+    """What a token carries of it, and what each agent has last seen."""
+
+    generation: Array  # (2,): a number, and who began it; the larger one wins
+    z: Array  # (p,): the model until all who are awaited are in
+    awaited: Array  # (places,): 1 for those who must give before the ledgers are read
+    buried: Array  # (places,): 1 for those who were counted out as it began
+    board: Board  # M ledgers
+    gifts: Array  # (M, places): how many gifts of each agent are in a ledger; LEFT: it has left
+
+    @property
+    def left(self) -> Array:
+        return (self.gifts >= LEFT).any(axis=0)
+
+    @property
+    def inside(self) -> Array:
+        """Whose gifts are in it, by places."""
+        return (self.gifts > 0).any(axis=0) & ~self.left
+
+    @property
+    def missing(self) -> Array:
+        """Who is awaited still."""
+        return (self.awaited > 0) & ~(self.gifts > 0).any(axis=0)
+
+    @property
+    def out(self) -> Array:
+        """Who is counted out: buried and not back since, or left."""
+        return ((self.buried > 0) & ~self.inside) | self.left
+
+    @property
+    def order(self) -> tuple[float, float]:
+        return float(self.generation[0]), float(self.generation[1])
+
+
+class Meeting(NamedTuple):
+    """An agent's account and a token's, put together."""
+
+    account: Account
+    again: bool  # whether they contradict each other, so that a new generation has to begin
+
+
+def issue_version(epoch: Epoch) -> float:
+    return epoch.number * EPOCH_VERSIONS + epoch.author * ISSUE_VERSIONS
+
+
+def issue(version: Any) -> Any:
+    """The version that the ledger of this issue began with."""
+    return np.floor(version / ISSUE_VERSIONS) * ISSUE_VERSIONS
+
+
+def meet(mine: Account, token: Account, m: int, me: int) -> Meeting:
+    """What an agent and token m know of the account together, before the agent gives anything."""
+    if mine.order > token.order:
+        begun = issue(token.board.version[m])
+        used = mine.board.version[m] != issue(mine.board.version[m])  # another issue of this token has been there
+        return Meeting(_entered(mine, m, begun), bool(used))
+    if mine.order < token.order:
+        return Meeting(token, bool((token.gifts[:, me] > 0).any()))  # gifts that this agent knows nothing of
+    account, lost = merged(mine, token)
+    # its own ledger is the token's alone: nobody knows a newer one, nor of other gifts of this agent in it
+    doubled = mine.board.version[m] > token.board.version[m] or mine.gifts[m, me] != token.gifts[m, me]
+    forgot = (token.gifts[:, me] > mine.gifts[:, me]).any()
+    return Meeting(account, bool(lost or doubled or forgot))
+
+
+def merged(one: Account, other: Account) -> Meeting:
+    """Two of one generation: the newer of each ledger; `again` where the older one was written by another issue."""
+    first, second = one.board.version, other.board.version
+    newer = first > second
+    older = np.where(newer, second, first)
+    lost = (issue(first) != issue(second)) & (older != issue(older))
+    if not newer.any():
+        return Meeting(other, bool(lost.any()))
+    over = newer.reshape(-1, *[1] * (one.board.weight.ndim - 1))
+    board = Board(
+        np.where(newer[:, None], one.board.total, other.board.total),
+        np.where(over, one.board.weight, other.board.weight),
+        np.where(newer, first, second),
+    )
+    gifts = np.where(newer[:, None], one.gifts, other.gifts)
+    return Meeting(other._replace(board=board, gifts=gifts), bool(lost.any()))
+
+
+def begin(account: Account, author: int, m: int, begun: float, z: Array, gone: Array) -> Account:
+    """The next generation, by token m at agent `author`, without those who are gone; `begun` is the token's issue."""
+    left = account.left & (np.arange(len(gone)) != author)  # one that is here has not: it lost its journal as it left
+    out = (account.out | (gone > 0)) & ~account.left
+    stay = (account.inside | account.missing) & ~out
+    tokens = len(account.board.version)
+    return _entered(
+        Account(
+            np.array([account.generation[0] + 1, author * tokens + m]),
+            z,
+            stay * 1.0,
+            (out | left) * 1.0,
+            Board(0 * account.board.total, 0 * account.board.weight, 0 * account.board.version),
+            np.where(left, LEFT, 0.0) * np.ones((tokens, 1)),
+        ),
+        m,
+        begun,
+    )
+
+
+def give(account: Account, m: int, me: int, v: Array, w: Array) -> Account:
+    """A gift goes into ledger m."""
+    total, weight, version = (part.copy() for part in account.board)
+    gifts = account.gifts.copy()
+    total[m] += v
+    weight[m] += w
+    version[m] += 1
+    gifts[m, me] += 1
+    return account._replace(board=Board(total, weight, version), gifts=gifts)
+
+
+def leave(account: Account, m: int, me: int) -> Account:
+    gifts = account.gifts.copy()
+    gifts[m, me] = LEFT
+    return account._replace(gifts=gifts)
+
+
+def full(account: Account, m: int) -> bool:
+    """Whether ledger m has no version left in this generation."""
+    return bool(account.board.version[m] + 2 >= issue(account.board.version[m]) + ISSUE_VERSIONS)
+
+
+def _entered(account: Account, m: int, begun: float) -> Account:
+    """Token m is in this generation from now on, with an empty ledger."""
+    version = account.board.version.copy()
+    version[m] = begun
+    return account._replace(board=account.board._replace(version=version))

@@ -1,0 +1,137 @@
+"""What the protocol remembers, and what it asks of its driver. Frozen, but for errands, which no crash outlives."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from amble.live.core.message import Answer, Epoch, Question, Token
+
+
+class Sight(NamedTuple):
+    """The newest that an agent knows of a token: it went out of here after this hop."""
+
+    epoch: Epoch
+    hop: int
+
+
+class Custody(NamedTuple):
+    """A token that was visited here, and whom it is meant for ("" while nobody can take it)."""
+
+    message: Token
+    to: str
+    giver: str  # who handed it to us, and is told when it is passed on
+    given: Sight  # ... and what that was
+    tried: bool = False  # from then on the destination is fixed
+
+
+class Share(NamedTuple):
+    """What this agent gave a token, and in which epoch it last did."""
+
+    epoch: Epoch
+    share: Any
+
+
+class Visit(NamedTuple):
+    """One line of the record."""
+
+    token: int
+    epoch: Epoch
+    hop: int
+    giver: str
+    number: int  # the agent's own count of visits
+    before: Any  # parcels, of which the driver stores digests
+    after: Any
+
+
+class Persist(NamedTuple):
+    """One transaction: rows by name, and a line of the record."""
+
+    rows: Mapping[str, Any]
+    visit: Visit | None = None
+
+
+class Reply(NamedTuple):
+    question: int
+    answer: Answer
+
+
+class Ask(NamedTuple):
+    number: int  # given back with the answer
+    to: str
+    question: Question
+
+
+class Wake(NamedTuple):
+    at_s: float
+
+
+class Left(NamedTuple):
+    """How an agent has left."""
+
+    all_out: bool  # whether nothing that it gave is in the model any more
+    words: str
+
+
+class Report(NamedTuple):
+    """Something that a person, a checker or a replay may want to know."""
+
+    kind: str
+    token: int = -1
+    epoch: Epoch | None = None
+    hop: int = 0
+    words: str = ""  # for people: nothing is decided by it
+    buried: tuple[str, ...] = ()  # of a recount or reissue: who is counted out as it begins
+
+
+Effect = Persist | Reply | Ask | Wake | Report
+
+
+@dataclass(frozen=True)
+class Settings:
+    agents: tuple[str, ...]  # those of the run's beginning, each at its place, which everybody knows
+    tokens: int = 1
+    seed: int = 0
+    next: tuple[Mapping[str, str], ...] = ()  # one per token: where it goes from each agent, if that neighbour is up
+    patience_s: float = 2.0
+    stall_s: float = 10.0  # for an answer of a neighbour that is up
+    retry_s: float = 0.1
+    retry_max_s: float = 2.0
+    tell_s: float = 0.0  # after a hand-over was taken, until who gave the token is told of it
+    silence_s: float = 120.0
+    hops_max: int = 0  # of all tokens together, about: each may make its share; 0 is no limit
+    tolerance: float = 0.0  # stop when the model has converged; 0 is never
+    room: int = 0  # places for agents that come later
+    guests: Mapping[str, int] = field(default_factory=dict)  # of these: the ones known here, and their places
+    columns: int | tuple[str, ...] = 0  # of the data, by their names or how many: for people
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        return {name: place for place, name in enumerate(self.agents)} | dict(self.guests)
+
+    @property
+    def size(self) -> int:
+        """Of what travels with one number per agent."""
+        return len(self.agents) + self.room
+
+
+@dataclass
+class Errand:
+    """What is going on with a token in custody; not journaled, for after a crash it is all asked again."""
+
+    asked: int | None = None  # the question under way
+    since_s: float | None = None  # when it was first asked, or then taken
+    held_s: float = 0.0  # when the token came
+    probe_s: float | None = None  # when who has taken it was asked whether it works
+    probes: int = 0  # that were answered well since it was taken
+    taken: bool = False
+    passed: bool = False
+    tell_s: float | None = None  # when who gave it is told that it was handed on; None: nobody has to be
+    refusal: str = ""  # the last that was answered
+    again_s: float = 0.0
+    wait_s: float = 0.0
+
+    @property
+    def done(self) -> bool:
+        """Nobody needs this agent for it any more."""
+        return self.passed and self.tell_s is None

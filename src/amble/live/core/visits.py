@@ -1,0 +1,335 @@
+"""Visits that survive losses: what an agent gives belongs to a generation of the account, which can be recounted.
+
+A live token is its method's token in a parcel. Gift methods (methods/gifts.py) have one account for all tokens
+(accounts.py), tracked ones an account per token (tracked_visits.py). When nothing is ever lost, a visit is the
+simulator's, number by number. When an agent dies, or a token with it, its gifts are still inside, and nobody can take
+them out alone. So the account starts again with a *recount*: the model stays what it was, while each agent that is met
+gives its whole gift to the new account; once everybody who is left has done so the new account is read. Nothing jumps,
+and what the dead gave is gone. An agent that comes back gives its whole gift whenever it is met, during the recount or
+after it. One that leaves takes its gift out again, so nobody has to recount.
+
+A token begins with the initial model, `start`. Where the weight is N it stands for what each agent of the beginning has
+given, until that agent gives its own; after a recount nothing of it is left.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble import methods
+from amble.arrays import Array, norm
+from amble.live.core import accounts
+from amble.live.core.accounts import Account
+from amble.live.core.message import Epoch
+from amble.methods import boards
+from amble.methods.gifts import Slot, nothing
+
+LAPS_MAX = 3  # visits of a recount, in agents awaited: those who are not met by then are taken in later
+DEFINITE = 1e-9  # of the mean diagonal: a weight with a more negative eigenvalue is no sum of gifts
+
+
+class Parcel(NamedTuple):
+    """What travels. Every leaf is a float64 array."""
+
+    token: Any  # the method's own
+    members: Array  # agents in the account that estimates are read from
+    since: Array  # visits since the recount began; -1: there is none
+    calm: Array  # visits in a row at which the model had moved by less than the tolerance
+    buried: Array  # one per place of the run: 1 for agents that are counted out
+    met: Array  # one per place: the hop of the agent's last visit
+
+    @property
+    def recounting(self) -> bool:
+        return bool(self.since >= 0)
+
+
+class Holder(NamedTuple):
+    """What an agent keeps for itself."""
+
+    agent: Any  # the method's
+    z: Array  # the estimate at the last visit
+    visits: Array
+
+
+class GiftToken(NamedTuple):
+    """What a token of a gift method carries."""
+
+    account: Account
+    m: Array  # which ledger is its own
+
+
+class Giver(NamedTuple):
+    """What an agent of a gift method remembers."""
+
+    own: Any  # of the method
+    given: Slot  # its last gift, in the generation of its account
+    account: Account
+
+    @property
+    def x(self) -> Array:
+        return self.own.x
+
+
+class NoShare(NamedTuple):
+    """Nothing is remembered of a single token."""
+
+
+@dataclass(frozen=True)
+class Visits:
+    """What all kinds have."""
+
+    method: Any
+    dimension: int
+    agents: int  # at the beginning
+    tolerance: float = 0.0
+    room: int = 0  # for agents that come later
+    start: Any = field(default=None, compare=False)  # the initial model; None: zeros
+
+    @property
+    def rules(self) -> Any:
+        return methods.rules(self.method, self.start)
+
+    @property
+    def initial(self) -> Array:
+        return np.zeros(self.dimension) if self.start is None else self.start
+
+    def holder(self, f: Any) -> Holder:
+        return Holder(self.rules.agent(f, self.initial), self.initial, np.zeros(()))
+
+    def counts(self) -> tuple[Array, Array, Array, Array]:
+        """Of a parcel that nobody has visited: since, calm, buried, met."""
+        return np.full((), -1.0), np.zeros(()), *np.zeros((2, self.agents + self.room))
+
+    def spent(self, parcel: Parcel) -> bool:  # noqa: ARG002
+        """Whether nobody could count this parcel on."""
+        return False
+
+    def counted(self, parcel: Parcel) -> Array:
+        """By places: whose data the model has, or who has left."""
+        return np.arange(len(parcel.met)) < self.agents
+
+    def still(self, holder: Holder, z: Array) -> bool:
+        """Whether the model has moved by no more than the tolerance since this agent last saw it."""
+        return bool(holder.visits > 0 and norm(z - holder.z) <= self.tolerance * norm(z))
+
+
+@dataclass(frozen=True)
+class GiftVisits(Visits):
+    """For every gift method (I-BCD, WPG, WADMM, Relay): reissued exactly."""
+
+    exact = True
+
+    @property
+    def rules(self) -> boards.BoardRules:
+        return boards.BoardRules(self.method, self.start)
+
+    def holder(self, f: Any) -> Holder:
+        own = self.method.agent(f, self.initial)  # and an account that is older than any token's, and gives way to it
+        return Holder(Giver(own, self._nothing(), self._account(-1.0)), self.initial, np.zeros(()))
+
+    def share(self) -> NoShare:
+        return NoShare()
+
+    def counted(self, parcel: Parcel) -> Array:
+        account = parcel.token.account  # who is awaited was in the model that a recount begins with
+        return account.inside | (account.awaited > 0) | account.left
+
+    def spent(self, parcel: Parcel) -> bool:
+        return bool(parcel.token.account.generation[0] >= accounts.GENERATIONS_MAX)
+
+    def parcel(self, m: int) -> Parcel:
+        return Parcel(GiftToken(self._account(0.0), np.array(float(m))), np.zeros(()), *self.counts())
+
+    def _account(self, generation: float) -> Account:
+        nobody, board = np.zeros(self.agents + self.room), self.rules.board(self.initial, self.agents, 0.0)
+        gifts = np.zeros((self.method.tokens, len(nobody)))
+        return Account(np.array([generation, 0.0]), self.initial, nobody, nobody, board, gifts)
+
+    def visit(
+        self,
+        f: Any,
+        holder: Holder,
+        share: NoShare,
+        parcel: Parcel,
+        me: int,
+        hop: int,
+        fresh: bool,  # noqa: ARG002 - a generation says it, not an epoch
+    ) -> tuple[Holder, NoShare, Parcel]:
+        m, parcel = int(parcel.token.m), self._met(holder, parcel, me)
+        account = parcel.token.account
+        given = self._given(holder, account, me)
+        z, own, quiet = account.z, holder.agent.own, parcel.recounting and account.gifts[:, me].any()
+        if not parcel.recounting:
+            z = self._read(account)
+            if not self._sound(account, z):
+                parcel, given, quiet = self._started_again(holder, parcel, me), self._nothing(), False
+                account = parcel.token.account
+                z = account.z
+        if not quiet:  # a recount takes one gift of each agent, all at the same model
+            own, v, w = self.method.gift(f, own, z)
+            account = accounts.give(account, m, me, v - given.v, w - given.w)
+            given = Slot(v, w)
+        still = self.still(holder, z)
+        parcel = self._left_with(parcel, account, me, hop)
+        calm = parcel.calm + 1 if still and not parcel.recounting else np.zeros(())
+        giver = Giver(own, given, parcel.token.account)
+        return Holder(giver, z, holder.visits + 1), share, parcel._replace(calm=calm)
+
+    def leave(
+        self, holder: Holder, share: NoShare, parcel: Parcel, me: int, hop: int, fresh: bool
+    ) -> tuple[Holder, NoShare, Parcel]:  # fmt: skip
+        """The last visit: all that this agent ever gave goes out again."""
+        del fresh
+        m, parcel = int(parcel.token.m), self._met(holder, parcel, me)
+        account = parcel.token.account
+        v, w = self._given(holder, account, me)
+        account = accounts.leave(accounts.give(account, m, me, -v, -w), m, me)
+        parcel = self._left_with(parcel, account, me, hop)
+        giver = Giver(holder.agent.own, self._nothing(), parcel.token.account)
+        return holder._replace(agent=giver, visits=holder.visits + 1), share, parcel._replace(calm=np.zeros(()))
+
+    def _met(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
+        """The parcel with all that the agent knows of the account; in a new generation where they contradict."""
+        before, m = parcel.token.account, int(parcel.token.m)
+        account, again = accounts.meet(holder.agent.account, before, m, me)
+        if again or accounts.full(account, m):
+            return self._started_again(holder, parcel, me)
+        since = parcel.since if account.order == before.order else np.zeros(())
+        token = parcel.token._replace(account=self._weighed(account))
+        return parcel._replace(token=token, since=self._since(account, since))
+
+    def _started_again(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
+        m, version = int(parcel.token.m), parcel.token.account.board.version
+        return self._begun(holder, parcel, me, accounts.issue(version[m]), np.zeros(self.agents + self.room))
+
+    def recount(self, parcel: Parcel, epoch: Epoch, buried: Array, holder: Holder | None = None) -> Parcel:
+        """The parcel as its next epoch begins: with a new generation of the account."""
+        return self._begun(holder, parcel, epoch.author, accounts.issue_version(epoch), buried)
+
+    def _begun(self, holder: Holder | None, parcel: Parcel, author: int, begun: float, gone: Array) -> Parcel:
+        account, z = parcel.token.account, self.estimate(parcel)
+        if holder is not None and holder.agent.account.order > account.order:
+            account = holder.agent.account  # an older generation's ledgers say nothing about this one
+            z = account.z if account.missing.any() else self._read(account)
+        elif holder is not None and holder.agent.account.order == account.order:
+            account = accounts.merged(holder.agent.account, account).account
+        if not np.isfinite(z).all() or not self._sound(account, z):
+            z = holder.z if holder is not None else account.z
+        account = self._weighed(accounts.begin(account, author, int(parcel.token.m), begun, z, gone))
+        parcel = parcel._replace(token=parcel.token._replace(account=account), calm=np.zeros(()))
+        return parcel._replace(
+            since=self._since(account, np.zeros(())), buried=account.out * 1.0, members=account.inside.sum() * 1.0
+        )
+
+    def _left_with(self, parcel: Parcel, account: Account, me: int, hop: int) -> Parcel:
+        """The parcel as the agent hands it on."""
+        account = self._weighed(account)
+        since = parcel.since + 1 if parcel.recounting else parcel.since
+        met = parcel.met.copy()
+        met[me] = hop
+        return parcel._replace(
+            token=parcel.token._replace(account=account), members=np.array(float(account.inside.sum())),
+            since=self._since(account, since), buried=account.out * 1.0, met=met,
+        )  # fmt: skip
+
+    def _weighed(self, account: Account) -> Account:
+        """With the paper's N as its weight, where that is the method's: ledgers of several boards each bring their own.
+
+        In the first generation those who have not given yet count, too.
+        """
+        if self.method.weigh != "agents":
+            return account
+        counted, M = account.inside, self.method.tokens
+        if account.generation[0] == 0:
+            counted = counted | ((np.arange(len(counted)) < self.agents) & ~account.left)
+        return account._replace(board=account.board._replace(weight=np.full(M, counted.sum() / M)))
+
+    def _since(self, account: Account, since: Array) -> Array:
+        """-1 once everybody who is awaited is in, or has not been met for long."""
+        late = since >= LAPS_MAX * (account.awaited.sum() + 1)
+        return np.full((), -1.0) if since < 0 or late or not account.missing.any() else since
+
+    def _given(self, holder: Holder, account: Account, me: int) -> Slot:
+        """What this agent has inside: nothing, in a generation that it has not met before, but for the initial model
+        that the first one begins with."""
+        if holder.agent.account.order == account.order:
+            given: Slot = holder.agent.given
+            return given
+        first = account.generation[0] == 0 and me < self.agents
+        return nothing(self.method, self.initial) if first else self._nothing()
+
+    def _nothing(self) -> Slot:
+        return nothing(self.method, np.zeros(self.dimension))
+
+    def _sound(self, account: Account, z: Array) -> bool:
+        """Whether this can be a sum of gifts: a weight that is positive, and a model."""
+        if not np.isfinite(z).all():
+            return False
+        with np.errstate(over="ignore"):  # of what a neighbour may send, finite as each number is
+            weight = account.board.weight.sum(axis=0)
+            scale = np.trace(weight) / self.dimension if self.method.weigh == "full" else weight
+        if self.method.weigh != "full" or not np.isfinite(scale):
+            return bool(0 <= scale < np.inf)
+        try:
+            np.linalg.cholesky(weight + (DEFINITE * scale if scale > 0 else 1.0) * np.eye(self.dimension))
+        except np.linalg.LinAlgError:
+            return False
+        return True
+
+    def estimate(self, parcel: Parcel) -> Array:
+        account = parcel.token.account
+        return account.z if parcel.recounting else self._read(account)
+
+    def _read(self, account: Account) -> Array:
+        try:
+            return self.rules.read(account.board)
+        except np.linalg.LinAlgError:  # which no sum of gifts leads to: it is found not to be sound
+            return np.full(self.dimension, np.nan)
+
+
+@dataclass(frozen=True)
+class RawVisits(Visits):
+    """For methods that remember no share of the token (published and scaled API-BCD and gAPI-BCD, PW-ADMM): what is
+    lost cannot be recounted, so a run waits for a dead agent to come back."""
+
+    exact = False
+
+    def share(self) -> Any:
+        return self.rules.slot(self.initial)
+
+    def parcel(self, m: int) -> Parcel:
+        token = self.rules.token(self.initial, self.agents, m)
+        return Parcel(token, np.zeros(()) + self.agents, *self.counts())
+
+    def visit(
+        self,
+        f: Any,
+        holder: Holder,
+        share: Any,
+        parcel: Parcel,
+        me: int,  # noqa: ARG002
+        hop: int,  # noqa: ARG002
+        fresh: bool,  # noqa: ARG002
+    ) -> tuple[Holder, Any, Parcel]:
+        z = self.rules.estimate(parcel.token)
+        agent, share, token = self.rules.visit(f, holder.agent, share, parcel.token)
+        calm = parcel.calm + 1 if self.still(holder, z) else np.zeros(())
+        return Holder(agent, z, holder.visits + 1), share, parcel._replace(token=token, calm=calm)
+
+    def estimate(self, parcel: Parcel) -> Array:
+        return np.asarray(self.rules.estimate(parcel.token))
+
+
+def kind(method: Any) -> Any:
+    """Which visits a live agent makes; those that are `exact` go on without the dead."""
+    from amble.live.core.tracked_visits import TrackedVisits  # which builds upon this module
+
+    if hasattr(method, "gift"):
+        return GiftVisits
+    return TrackedVisits if getattr(method, "token_rule", "") == "tracked" else RawVisits
+
+
+def make(method: Any, dimension: int, agents: int, tolerance: float = 0.0, room: int = 0, start: Any = None) -> Any:
+    """The visits of a method, for live agents; `start` is the initial model, by default zeros."""
+    return kind(method)(method, dimension, agents, tolerance, room, start)

@@ -1,0 +1,108 @@
+"""The rows of an agent's state as bytes, for the journal: the names and types are those of protocol.Core.rows.
+
+    holder      what the agent keeps for itself (visits.Holder)
+    share/m     what it gave token m, and in which epoch (protocol.Share)
+    sight/m     the newest that it knows of token m (protocol.Sight)
+    custody/m   token m as it left, and whom it is meant for (protocol.Custody)
+    stopped     why the run has ended (message.Ending)
+    leaving     that the agent is to leave it
+    probed      who last asked whether it works: written to see that the disk does
+    left        how it has left (effects.Left)
+
+A row is a frame (packing.py): its prefix is a version and its name, so that none is ever taken for another; the row
+without its tree is the header, and the tree is the numbers.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from amble.arrays import Tree
+from amble.errors import AmbleError
+from amble.live.codec import msgspec
+from amble.live.core.effects import Custody, Left, Share, Sight
+from amble.live.core.message import Ending, Epoch
+from amble.live.core.packing import DIGEST_DIGITS, Packing, Refusal, frame, unframe
+from amble.live.formats.shape import Shape
+
+VERSION = b"\x01"
+
+_encoder = msgspec.msgpack.Encoder()
+_decoders: dict[str, Any] = {
+    "holder": msgspec.msgpack.Decoder(None),
+    "share": msgspec.msgpack.Decoder(Epoch),
+    "sight": msgspec.msgpack.Decoder(Sight),
+    "custody": msgspec.msgpack.Decoder(Custody),
+    "stopped": msgspec.msgpack.Decoder(Ending),
+    "leaving": msgspec.msgpack.Decoder(str),
+    "probed": msgspec.msgpack.Decoder(str),
+    "left": msgspec.msgpack.Decoder(Left | str),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """How the rows of one run are written."""
+
+    trees: dict[str, Packing]  # of the kinds of rows that have one
+
+    @classmethod
+    def of(cls, shape: Shape, visits: Any, objective: Any) -> "Rows":
+        holder, share = Packing(visits.holder(objective)), Packing(visits.share())
+        return cls({"holder": holder, "share": share, "custody": shape.parcel})
+
+    @property
+    def digest(self) -> str:
+        """Of the layout: rows of another one would be misread."""
+        layout = {kind: packing.layout for kind, packing in self.trees.items()}
+        return hashlib.sha256(json.dumps(layout).encode()).hexdigest()[:DIGEST_DIGITS]
+
+    def pack(self, name: str, row: Any) -> bytes:
+        kind = name.partition("/")[0]
+        if kind not in _decoders:
+            raise AmbleError(f"a journal has rows of the kinds {', '.join(_decoders)}, and this is {name!r}.")
+        header, tree = _apart(kind, row)
+        return frame(
+            VERSION + name.encode(), _encoder.encode(header), self.trees[kind].pack(tree) if kind in self.trees else b""
+        )
+
+    def unpack(self, name: str, data: bytes) -> Any:
+        """The row, bit for bit; a Refusal where the bytes are not those of one."""
+        kind = name.partition("/")[0]
+        prefix = VERSION + name.encode()
+        if kind not in _decoders or not data.startswith(prefix):
+            raise Refusal(f"this is no row {name!r}, or not one in this version")
+        header_bytes, numbers = unframe(data, len(prefix))
+        try:
+            header = _decoders[kind].decode(header_bytes)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Refusal(f"the header of {name} is wrong: {error}") from error
+        # not only finite ones: what an agent had when it stopped is what it gets back
+        return _together(kind, header, self.trees[kind].unpack(numbers, finite=False) if kind in self.trees else None)
+
+
+def _apart(kind: str, row: Any) -> tuple[Any, Tree]:
+    """A row as what goes into the header, and its tree."""
+    if kind == "holder":
+        return None, row
+    if kind == "share":
+        return row.epoch, row.share
+    if kind == "custody":
+        return row._replace(message=row.message._replace(payload=None)), row.message.payload
+    return row, None
+
+
+def _together(kind: str, header: Any, tree: Tree) -> Any:
+    if kind == "holder":
+        return tree
+    if kind == "share":
+        return Share(header, tree)
+    if kind == "custody":
+        return header._replace(message=header.message._replace(payload=tree))
+    return _left_before_4(header) if isinstance(header, str) and kind == "left" else header
+
+
+def _left_before_4(words: str) -> Left:
+    """From a journal of format 3, which had the sentence only."""
+    return Left(words == "all that it gave is out of the model", words)

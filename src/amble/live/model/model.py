@@ -1,0 +1,172 @@
+"""The model that agents agree on before they see each other: its shape, its scaling, and each agent's objective."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from amble.arrays import tree_map
+from amble.data.files import DELIMITERS, TASKS, read_file
+from amble.data.named import few, read_named
+from amble.data.packed import inner_suffix
+from amble.data.tables import TextColumn
+from amble.errors import AmbleError, unknown
+from amble.live import toml
+from amble.problem.assemble import Scaling, check_rows, prepare, stack
+
+log = logging.getLogger("amble.live")
+
+UNKNOWNS_MAX = 10_000_000  # a message of 80 MB
+SHOWN_MAX = 10
+
+columns_kind = toml.Kind(
+    lambda value: toml.whole(1, UNKNOWNS_MAX).fits(value) or toml.list_of(toml.text, "").fits(value),
+    "the number of columns or a list of their names",
+)
+label_kind = toml.Kind(lambda value: isinstance(value, str) or toml.number.fits(value), "text or a number")
+KINDS = {
+    "task": toml.text,
+    "columns": columns_kind,
+    "labels": toml.list_of(label_kind, "a list of all labels, as text or as numbers"),
+    "ridge": toml.zero_or_more,
+    "intercept": toml.boolean,
+    "target": toml.Kind(lambda value: toml.text.fits(value) or toml.is_whole(value), "a column's name or number"),
+    "header": toml.boolean,
+    "X_mean": toml.list_of(toml.number, "a list of numbers, one a column"),
+    "X_std": toml.list_of(toml.above_zero(), "a list of numbers above zero, one a column"),
+    "y_mean": toml.number,
+    "y_std": toml.above_zero(),
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is trained. Scaling is agreed and not pooled: nobody can see all rows to fit it."""
+
+    task: str
+    columns: int | tuple[str, ...]  # how many, or their names
+    labels: tuple[Any, ...] = ()  # of classification
+    ridge: float = 1e-4
+    intercept: bool = True
+    target: str | int | None = None  # this and the next are for agents' files: see amble.read_file
+    header: bool | None = None
+    X_mean: tuple[float, ...] | None = None
+    X_std: tuple[float, ...] | None = None
+    y_mean: float = 0.0
+    y_std: float = 1.0
+
+    @property
+    def width(self) -> int:
+        return self.columns if isinstance(self.columns, int) else len(self.columns)
+
+    @property
+    def dimension(self) -> int:
+        """Unknowns: one a column and the intercept, and that for each class when there are more than two."""
+        return (self.width + self.intercept) * (len(self.labels) if len(self.labels) > 2 else 1)
+
+    @property
+    def scaling(self) -> Scaling:
+        X_mean = np.zeros(self.width) if self.X_mean is None else np.array(self.X_mean)
+        X_std = np.ones(self.width) if self.X_std is None else np.array(self.X_std)
+        return Scaling(X_mean, X_std, self.y_mean, self.y_std)
+
+    def objective(self, X: Any, y: Any, whose: str) -> Any:
+        """One agent's own objective, the mean loss of its rows and the ridge, in the model's units."""
+        X, y = check_rows(X, y, self.task, whose)
+        if X.shape[1] != self.width:
+            raise AmbleError(
+                f"{whose} has {X.shape[1]} columns and the run's model {self.width}; give it the same columns as all."
+            )
+        scaling = self.scaling
+        wanted = (y - scaling.y_mean) / scaling.y_std if self.task == "regression" else self._numbers(y, whose)
+        rows = prepare(X, scaling, self.intercept)
+        penalty = np.full(rows.shape[1], float(self.ridge))
+        if self.intercept:
+            penalty[-1] = 0.0
+        stacked = stack(rows, wanted, [np.arange(len(y))], penalty, len(self.labels), "agents")
+        return tree_map(lambda leaf: leaf[0], stacked)
+
+    def _numbers(self, y: Any, whose: str) -> Any:
+        """Labels as their places in the run's list."""
+        number = {label: float(k) for k, label in enumerate(self.labels)}
+        values, place = np.unique(y, return_inverse=True)
+        strange = [label for label in values.tolist() if label not in number]
+        if strange:
+            raise AmbleError(
+                f"{whose} has labels that the run does not know: {_few(strange)}; the run's are {_few(self.labels)}. "
+                "Drop such rows, or name all labels in the run's [model] and make a new bundle."
+            )
+        return np.array([number[label] for label in values.tolist()])[place]
+
+    def read(self, path: Path) -> tuple[Any, Any]:
+        """The rows and targets of an agent's file."""
+        X, y, ignored = self.read_all(path)
+        if ignored:
+            log.info("%s: not in the run's model, and ignored: the columns %s", path, few(ignored))
+        return X, y
+
+    def read_all(self, path: Path) -> tuple[Any, Any, tuple[str, ...]]:
+        """The rows, the targets, and the columns of the file that are not the model's: where the run names its columns,
+        a table may have others."""
+        if (table := inner_suffix(path) in (*DELIMITERS, ".parquet")) and not isinstance(self.columns, int):
+            data, ignored = read_named(path, self.columns, task=self.task, target=self.target, header=self.header)
+            return data.X, data.y, ignored
+        names = None if isinstance(self.columns, int) else self.columns
+        if names is None and not table:  # sparse text may leave out the last columns
+            names = tuple(str(k + 1) for k in range(self.width))
+        try:
+            data = read_file(path, task=self.task, target=self.target, header=self.header, columns=names)
+        except TextColumn as error:
+            named = 'columns = ["rooms", "town=Ulm", ...]'
+            advice = f"write numbers there, or name all columns in the run's [model], each category too ({named})"
+            raise AmbleError(f"{error.problem}; {advice}.") from error
+        return data.X, data.y, ()
+
+
+def make(given: Any) -> Model:
+    """From the [model] table, checked."""
+    if isinstance(given, dict) and "one_hot" in given:
+        raise AmbleError(
+            '[model] has one_hot; write columns as names instead, "colour=red" for each category, so that all agents '
+            "make the same columns."
+        )
+    given = toml.check(given, "[model]", KINDS, ("task", "columns"))
+    if given["task"] not in TASKS:
+        raise unknown("task", given["task"], TASKS)
+    lists = {key: tuple(value) for key, value in given.items() if isinstance(value, list)}
+    model = Model(**(given | lists))
+    _check_labels(model)
+    if not isinstance(model.columns, int) and len(set(model.columns)) < len(model.columns):
+        twice = next(name for k, name in enumerate(model.columns) if name in model.columns[:k])
+        raise AmbleError(f"[model] names the column {twice!r} twice; name each once.")
+    if not isinstance(model.columns, int) and model.target in model.columns:
+        raise AmbleError(f"[model] has its target {model.target!r} among its columns; leave it out there.")
+    for key, values in (("X_mean", model.X_mean), ("X_std", model.X_std)):
+        if values is not None and len(values) != model.width:
+            raise AmbleError(f"[model] {key} has {len(values)} numbers for {model.width} columns; give one a column.")
+    if model.dimension > UNKNOWNS_MAX:
+        raise AmbleError(f"[model] has {model.dimension:,} unknowns; at most {UNKNOWNS_MAX:,} can travel.")
+    return model
+
+
+def _check_labels(model: Model) -> None:
+    if model.task == "regression":
+        if model.labels:
+            raise AmbleError('[model] has labels and task = "regression"; leave them out, or give "classification".')
+        return
+    if not model.labels:
+        raise AmbleError("[model] has no labels; name all that any agent may have, labels = [0, 1], for example.")
+    if len({isinstance(label, str) for label in model.labels}) > 1:
+        raise AmbleError(f"[model] labels = {_few(model.labels)} mixes text and numbers; give one or the other.")
+    if len(set(model.labels)) < len(model.labels) or len(model.labels) < 2:
+        raise AmbleError(f"[model] labels = {_few(model.labels)} was given; name at least two, each once.")
+    if (model.y_mean, model.y_std) != (0.0, 1.0):
+        raise AmbleError(
+            '[model] has y_mean or y_std and task = "classification"; labels are not scaled: leave them out.'
+        )
+
+
+def _few(values: Any) -> str:
+    return ", ".join(map(repr, values[:SHOWN_MAX])) + (", ..." if len(values) > SHOWN_MAX else "")

@@ -1,0 +1,93 @@
+"""The initial model of a run: numbers in the run file, or a file beside it; and the file start.npy in agents' folders.
+
+Its digest is part of the run's, so that all agents begin alike or not at all.
+"""
+
+import hashlib
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from amble.arrays import BEYOND
+from amble.data.packed import read_npy
+from amble.errors import AmbleError
+from amble.live import toml
+from amble.live.model.model import Model
+from amble.results.run import write_whole
+
+FILE = "start.npy"
+KIND = toml.Kind(
+    lambda value: toml.text.fits(value) or toml.list_of(toml.number, "").fits(value),
+    "a list of numbers, or the path of a .npy file of them or of a model.npz, seen from the run file",
+)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Two are equal if their digests are. Of one whose file is not at hand the numbers are None."""
+
+    digest: str
+    numbers: Any = field(default=None, compare=False, repr=False)
+
+
+def of(numbers: Any, model: Model, whose: str) -> Start:
+    """The initial model, checked against the run's."""
+    try:
+        start = np.ascontiguousarray(numbers, np.float64)
+    except (TypeError, ValueError) as error:
+        raise AmbleError(f"{whose} is no list of numbers; give the {model.dimension} of a model.") from error
+    if start.shape != (model.dimension,):
+        parts = "one per column" + (", the intercept last" if model.intercept else "")
+        per_class = f", for each of the {len(model.labels)} labels in turn" if len(model.labels) > 2 else ""
+        raise AmbleError(
+            f"{whose} has shape {start.shape}, and the run's model has {model.dimension} unknowns; give "
+            f"{model.dimension} numbers, {parts}{per_class}."
+        )
+    if not np.abs(start).sum() < BEYOND:
+        raise AmbleError(f"{whose} has numbers that are not finite, or as large as no model's; give others.")
+    return Start(hashlib.sha256(start.astype("<f8").tobytes()).hexdigest(), start)
+
+
+def make(given: Any, model: Model, beside: Path) -> Start:
+    """From `start =` of a run file's [model] table; `beside` is the folder of the run file."""
+    if not isinstance(given, str):
+        return of(given, model, "[model] start")
+    path = beside / given
+    if path.suffix == ".npz":
+        return of(_trained(path, model), model, str(path))
+    if not path.is_file():
+        raise AmbleError(f"there is no file {path}, which [model] start names; give the path of one.")
+    return of(read_npy(path), model, str(path))
+
+
+def _trained(path: Path, model: Model) -> Any:
+    """The numbers of a model that a live run wrote: right only if they are of the same columns in the same units."""
+    from amble.live.model import trained  # which builds upon a run's settings
+
+    found = trained.load(path)
+    for key in ("task", "columns", "labels", "intercept", "X_mean", "X_std", "y_mean", "y_std"):
+        if getattr(found.model, key) != getattr(model, key):
+            raise AmbleError(
+                f"{path} was trained with another {key} than [model] has, so its numbers mean something else here; "
+                "give the same, or start as numbers in the run's own units."
+            )
+    return found.w
+
+
+def write(start: Start, folder: Path) -> None:
+    content = io.BytesIO()
+    np.save(content, start.numbers, allow_pickle=False)
+    write_whole({folder / FILE: content.getvalue()})
+
+
+def read(digest: str, model: Model, folder: Path) -> Start:
+    """As it is in an agent's folder; without its numbers where the file was not brought along."""
+    if not (folder / FILE).is_file():
+        return Start(digest)
+    start = of(read_npy(folder / FILE), model, str(folder / FILE))
+    if start.digest != digest:
+        raise AmbleError(f"{folder / FILE} is not the initial model that the run began with; copy it again.")
+    return start

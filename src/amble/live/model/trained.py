@@ -1,0 +1,82 @@
+"""A trained model in a file, model.npz: its numbers, and all that it takes to use them on rows as they are in files."""
+
+import hashlib
+import io
+import json
+import zipfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from amble.arrays import BEYOND
+from amble.errors import AmbleError
+from amble.live.model import model as models
+from amble.live.model.model import Model
+from amble.problem.prediction import predict
+from amble.results.run import write_whole
+
+FORMAT = 1
+FILE = "model.npz"
+ZIP = b"PK"  # how every .npz begins
+CUT = "is damaged or cut short; copy it again, or train again"
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A model that can predict."""
+
+    model: Model
+    w: Any
+
+    def predict(self, X: Any, whose: str) -> Any:
+        """Targets in their own units, or labels, for rows as they are in files."""
+        if X.shape[1] != self.model.width:
+            raise AmbleError(
+                f"{whose} has {X.shape[1]} columns, and the model was trained on {self.model.width}; give it the same."
+            )
+        return predict(self.w, X, self.model.scaling, self.model.intercept, self.model.labels or None)
+
+    def metric(self, guess: Any, y: Any) -> tuple[str, float]:
+        """Its name and value: accuracy, or the NMSE |guess - y|^2 / |y - mean(y)|^2."""
+        if self.model.task == "classification":
+            return "accuracy", float(np.mean([a == b for a, b in zip(guess.tolist(), y.tolist(), strict=True)]))
+        spread = float(np.sum((y - y.mean()) ** 2))
+        return "NMSE", float(np.sum((guess - y) ** 2)) / spread if spread else float("nan")
+
+    def save(self, path: Path) -> None:
+        """Whole or not at all."""
+        w = np.ascontiguousarray(self.w, np.float64)
+        about = {"format": FORMAT, "model": asdict(self.model), "sha256": hashlib.sha256(w.data).hexdigest()}
+        held = io.BytesIO()
+        np.savez(held, allow_pickle=False, about=np.array(json.dumps(about)), w=w)
+        write_whole({path: held.getvalue()})
+
+
+def load(path: Path) -> Trained:
+    """The model that `save` wrote, everything checked; nothing in the file is run."""
+    if not path.is_file():
+        raise AmbleError(f"there is no model {path}; amble up writes model.npz into its folder, and so does an agent.")
+    content = path.read_bytes()
+    if not content.startswith(ZIP):
+        raise AmbleError(f"{path} is not a model file; give the {FILE} that amble up or an agent wrote.")
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as held:
+            if "about" not in held.files or "w" not in held.files:
+                raise AmbleError(f"{path} is not a model file; give the {FILE} that amble up or an agent wrote.")
+            about, w = json.loads(str(held["about"])), held["w"]
+        if about["format"] != FORMAT:
+            raise AmbleError(f"{path} is a model of format {about['format']}, and this amble reads format {FORMAT}.")
+        given = {key: value for key, value in about["model"].items() if value is not None and value != []}
+        model = models.make(given)
+        right = w.shape == (model.dimension,) and w.dtype == np.float64
+        if not right or about["sha256"] != hashlib.sha256(np.ascontiguousarray(w).data).hexdigest():
+            raise ValueError
+        if not np.abs(w).sum() < BEYOND:
+            raise AmbleError(f"{path} has numbers as large as {np.abs(w).max():.1g}: its run diverged; train it again.")
+        return Trained(model, w)
+    except AmbleError:
+        raise
+    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        raise AmbleError(f"the model {path} {CUT}.") from error

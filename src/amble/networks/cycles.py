@@ -1,0 +1,120 @@
+"""Closed walks through all agents: a Hamiltonian cycle where one is found, else a short closed walk."""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from amble.networks.network import Network
+
+ROTATION_WORK = 20_000_000  # path entries turned round before giving up: a second or two
+ROTATIONS_A_PATH = 20  # times N: a path that has not closed by then seldom does
+CANDIDATES_MAX = 8  # fresh neighbours looked at before a step
+
+
+def closed_walk(network: Network, rng: np.random.Generator) -> Any:
+    """Agents in the order of a closed walk that visits all; each agent once if a Hamiltonian cycle was found."""
+    if network.agents <= 2:
+        return np.arange(network.agents)
+    cycle = hamiltonian(network, rng)
+    return tour(network, rng) if cycle is None else cycle
+
+
+def hamiltonian(network: Network, rng: np.random.Generator) -> Any:
+    """A Hamiltonian cycle, or None if none was found: path by path, each from another start."""
+    if network.degrees.min() < 2 or lopsided(network):
+        return None
+    work = 0
+    while work < ROTATION_WORK:
+        path, spent = posa(network, rng)
+        if path is not None:
+            return path
+        work += spent
+    return None
+
+
+def lopsided(network: Network) -> bool:
+    """Whether the agents are two unequal halves with links only across, as an odd grid's: then there is no cycle."""
+    side = np.full(network.agents, -1)
+    side[0] = 0
+    layer = np.array([0])
+    while len(layer):
+        near = np.concatenate([network.neighbours_of(i) for i in layer])
+        following = np.unique(near[side[near] < 0])
+        side[following] = 1 - side[layer[0]]
+        layer = following
+    across = side[np.repeat(np.arange(network.agents), network.degrees)] != side[network.neighbours]
+    return bool(across.all()) and 2 * int(side.sum()) != network.agents
+
+
+def posa(network: Network, rng: np.random.Generator) -> tuple[Any, int]:
+    """Pósa's rotations: grow a path from its end; where the end has no fresh neighbour, turn a tail round and go on."""
+    N = network.agents
+    path, length, work = np.empty(N, np.int64), 1, N
+    place = np.full(N, -1)  # where on the path an agent is
+    path[0] = rng.integers(N)
+    place[path[0]] = 0
+    for _ in range(ROTATIONS_A_PATH * N):
+        near = network.neighbours_of(path[length - 1])
+        fresh = near[place[near] < 0]
+        if len(fresh):
+            path[length] = hardest(network, place, fresh, rng)
+            place[path[length]] = length
+            length += 1
+            continue
+        if length == N and path[0] in near:
+            return path, work
+        turns = near[near != path[length - 2]]
+        cut = int(place[rng.choice(turns)]) + 1
+        path[cut:length] = path[cut:length][::-1].copy()
+        place[path[cut:length]] = np.arange(cut, length)
+        work += length - cut + 200
+        if work > ROTATION_WORK:
+            break
+    return None, work
+
+
+def hardest(network: Network, place: Any, fresh: Any, rng: np.random.Generator) -> int:
+    """Of some fresh neighbours, the one with the fewest ways on: the hardest to come back for."""
+    if len(fresh) == 1:
+        return int(fresh[0])
+    some = rng.permutation(fresh)[:CANDIDATES_MAX]
+    ways = [np.count_nonzero(place[network.neighbours_of(j)] < 0) for j in some]
+    return int(some[int(np.argmin(ways))])
+
+
+def tour(network: Network, rng: np.random.Generator) -> Any:
+    """Depth first, a step back along the tree where nothing is new, then straight home: at most 2(N-1) steps."""
+    place = np.full(network.agents, -1)
+    walk = [int(rng.integers(network.agents))]
+    place[walk[0]] = 0
+    back, seen = [walk[0]], 1
+    while seen < network.agents:
+        near = network.neighbours_of(back[-1])
+        fresh = near[place[near] < 0]
+        if len(fresh):
+            following = hardest(network, place, fresh, rng)
+            place[following] = seen
+            seen += 1
+            back.append(following)
+            walk.append(following)
+        else:
+            back.pop()
+            walk.append(back[-1])
+    return np.array(walk + shortest(network, walk[-1], walk[0])[:-1])
+
+
+def shortest(network: Network, start: int, goal: int) -> list[int]:
+    """The agents after `start` on a shortest path to `goal`."""
+    before = {start: start}
+    queue = deque([start])
+    while goal not in before:
+        i = queue.popleft()
+        for j in network.neighbours_of(i).tolist():
+            if j not in before:
+                before[j] = i
+                queue.append(j)
+    path = [goal]
+    while path[-1] != start:
+        path.append(before[path[-1]])
+    return path[-2::-1]

@@ -1,0 +1,176 @@
+"""Network: who may talk to whom. Neighbour lists, never an N x N array."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from amble.errors import AmbleError, is_whole, shown
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """An undirected connected network, made by the functions of `amble.networks`.
+
+    Agent i's neighbours are neighbours[starts[i]:starts[i+1]], in order.
+    """
+
+    agents: int
+    starts: Any
+    neighbours: Any
+    name: str = "network"
+
+    def __repr__(self) -> str:
+        return f"Network({self.name}: {self.agents} agents, {len(self.edges)} links)"
+
+    def neighbours_of(self, i: int) -> Any:
+        """Who agent i may talk to.
+
+        Parameters
+        ----------
+        i : the agent's number
+
+        Returns
+        -------
+        array of agents' numbers, in order
+
+        Example
+        -------
+        >>> import amble
+        >>> amble.networks.ring(5).neighbours_of(0)
+        array([1, 4], dtype=int32)
+        """
+        return self.neighbours[self.starts[i] : self.starts[i + 1]]
+
+    @property
+    def degrees(self) -> Any:
+        return np.diff(self.starts)
+
+    def metropolis(self) -> tuple[Any, Any]:
+        """Mixing weights of gossip: W_ij = 1/max(d_i+1, d_j+1), d_i the number of agent i's neighbours.
+
+        Returns
+        -------
+        pair of arrays : W_ij for each entry of `neighbours`, and W_ii, which makes each row's sum 1
+
+        Example
+        -------
+        >>> import amble
+        >>> across, own = amble.networks.ring(3).metropolis()
+        >>> own.round(2)
+        array([0.33, 0.33, 0.33])
+        """
+        i = np.repeat(np.arange(self.agents), self.degrees)
+        across = 1 / np.maximum(self.degrees[i] + 1, self.degrees[self.neighbours] + 1)
+        return across, 1 - np.bincount(i, across, minlength=self.agents)
+
+    @property
+    def edges(self) -> Any:
+        """Each link once, as rows (i, j) with i < j."""
+        i = np.repeat(np.arange(self.agents), self.degrees)
+        return np.column_stack([i, self.neighbours])[i < self.neighbours]
+
+
+class Disconnected(AmbleError):
+    """Some agents cannot be reached from agent 0."""
+
+    def __init__(self, agents: int, apart: list[int]) -> None:
+        super().__init__(
+            f"the network is not connected: from agent 0 only {agents - len(apart)} of {agents} agents can be reached; "
+            "add links until all are."
+        )
+        self.apart = apart
+
+
+def check_agents(agents: Any) -> None:
+    if not is_whole(agents) or agents < 1:
+        raise AmbleError(
+            f"agents={agents!r} was given; a network needs at least one agent, and a whole number of them."
+        )
+
+
+def from_edges(agents: int, edges: Any, name: str = "network") -> Network:
+    """A network from its links; every agent must be reachable.
+
+    Parameters
+    ----------
+    agents : how many; they are numbered from 0
+    edges : pairs (i, j) of agents' numbers; repeated links, and links from an agent to itself, are dropped
+    name : for tables and pages
+
+    Returns
+    -------
+    Network
+
+    Example
+    -------
+    >>> import amble
+    >>> amble.networks.from_edges(3, [(0, 1), (1, 2)], name="path")
+    Network(path: 3 agents, 2 links)
+    """
+    check_agents(agents)
+    given = edges
+    try:
+        edges = np.asarray(given, np.float64).reshape(-1, 2)
+    except (TypeError, ValueError):
+        edges = np.full((1, 2), np.nan)
+    if not (edges == np.round(edges)).all():
+        raise AmbleError(f"{shown(given)} was given as the links; give pairs of agents' numbers, such as [(0, 1)].")
+    edges = edges.astype(np.int64)
+    if len(edges) and not (edges.min() >= 0 and edges.max() < agents):
+        stranger = edges.min() if edges.min() < 0 else edges.max()
+        raise AmbleError(f"a link names agent {stranger}; agents are numbered 0 to {agents - 1}.")
+    low, high = edges.min(axis=1), edges.max(axis=1)
+    kept = np.unique((low * agents + high)[low < high])
+    low, high = kept // agents, kept % agents
+    source, target = np.concatenate([low, high]), np.concatenate([high, low])
+    order = np.lexsort((target, source))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=agents))])
+    network = Network(agents, starts.astype(np.int32), target[order].astype(np.int32), name)
+    apart = np.flatnonzero(~reached(network))
+    if len(apart):
+        raise Disconnected(agents, apart.tolist())
+    return network
+
+
+def reached(network: Network) -> Any:
+    """Which agents a token that starts at agent 0 can reach: a truth value per agent."""
+    seen = np.zeros(network.agents, bool)
+    seen[0] = True
+    edge = np.array([0])
+    while len(edge):  # breadth first, a whole layer at a time
+        layer = np.unique(np.concatenate([network.neighbours_of(i) for i in edge]))
+        edge = layer[~seen[layer]]
+        seen[edge] = True
+    return seen
+
+
+def from_networkx(graph: Any) -> Network:
+    """Any undirected networkx graph.
+
+    Parameters
+    ----------
+    graph : nodes 0 to N - 1 are the agents of these numbers; nodes of other names become agents 0, 1, ... in the
+        graph's own order. A link from a node to itself means nothing and is left out.
+
+    Returns
+    -------
+    Network
+
+    Example
+    -------
+    >>> import networkx
+    >>> import amble
+    >>> amble.networks.from_networkx(networkx.petersen_graph())
+    Network(networkx: 10 agents, 15 links)
+    """
+    if not (hasattr(graph, "nodes") and hasattr(graph, "is_directed")):
+        raise AmbleError(f"{shown(graph)} was given as a networkx graph; give a networkx.Graph.")
+    if graph.is_directed():
+        raise AmbleError("the graph is directed, and links go both ways; give graph.to_undirected().")
+    if graph.is_multigraph():
+        raise AmbleError("the graph is a multigraph, and two agents have one link at most; give networkx.Graph(graph).")
+    nodes = range(len(graph)) if all(i in graph for i in range(len(graph))) else graph.nodes
+    number = {node: i for i, node in enumerate(nodes)}
+    edges = [(number[a], number[b]) for a, b in graph.edges()]
+    return from_edges(len(number), np.array(edges, np.int64), "networkx")

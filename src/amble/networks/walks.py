@@ -1,0 +1,230 @@
+"""Walk: where a token goes next. `begin` gives each token's start and memory; `step` is array arithmetic for one hop.
+
+cycle           one closed walk for all tokens, which start spread along it (the paper's choice)
+cycles          a closed walk of its own for each token
+stretches       one closed walk cut into M stretches, one a token; after its stretch a token steps to where others
+                have just been, so that in log2(M) steps it has news of all (for tokens that share an account)
+metropolis      P_ij = 1/max(d_i+1, d_j+1), P_ii the rest: uniform in the long run
+uniform         any neighbour alike
+least-visited   the neighbour (or self) that this token has visited least, ties at random
+a matrix P      any row-stochastic P that respects the links (dense or scipy sparse)
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.arrays import Array, while_loop
+from amble.errors import AmbleError, unknown
+from amble.networks.cycles import closed_walk, shortest
+from amble.networks.network import Network
+from amble.randomness import TIE, draw
+
+NAMES = ("cycle", "cycles", "stretches", "metropolis", "uniform", "least-visited")
+
+
+class Matrix(NamedTuple):
+    """A row-stochastic P as triples; what a run keeps of a matrix that was given."""
+
+    source: Array
+    target: Array
+    chance: Array
+
+
+class Cycles(NamedTuple):
+    """Closed walks: token m goes round row `row[m]` of `order`, whose length is lengths[row[m]]."""
+
+    order: Array  # (walks, longest), padded
+    lengths: Array
+    row: Array  # (M,)
+    first: Array  # (M,) where on its walk each token starts
+
+    def begin(self, xp: Any) -> tuple[Array, Array]:
+        return self.order[self.row, self.first], xp.asarray(self.first)
+
+    def step(self, xp: Any, place: Array, token: Array, agent: Array, u: Array, key: Array) -> tuple[Array, Array]:  # noqa: ARG002
+        row = take(self.row, token)
+        on = take(place, token) + 1
+        on = xp.where(on == take(self.lengths, row), 0, on)
+        return take(self.order, (row, on)), put(place, token, on)
+
+
+class Chain(NamedTuple):
+    """A Markov chain: row i's targets and cumulated probabilities are at starts[i] .. starts[i+1]."""
+
+    starts: Array
+    targets: Array
+    cumulated: Array
+    first: Array
+
+    def begin(self, xp: Any) -> tuple[Array, Array]:
+        return xp.asarray(self.first), xp.zeros(0)
+
+    def step(self, xp: Any, memory: Array, token: Array, agent: Array, u: Array, key: Array) -> tuple[Array, Array]:  # noqa: ARG002
+        """The first target whose cumulated probability is above u, by halving the row."""
+        low, high = take(self.starts, agent), take(self.starts, agent + 1) - 1
+
+        def halve(span: tuple[Array, Array]) -> tuple[Array, Array]:
+            low, high = span
+            middle = (low + high) // 2
+            right = take(self.cumulated, middle) <= u
+            return xp.where(right, middle + 1, low), xp.where(right, high, middle)
+
+        place, _ = while_loop(xp, lambda span: span[0] < span[1], halve, (low, high))
+        return take(self.targets, place), memory
+
+
+class LeastVisited(NamedTuple):
+    """The neighbour or self that this token has visited least; ties go to the smallest draw."""
+
+    starts: Array
+    targets: Array  # neighbours and self
+    first: Array
+
+    def begin(self, xp: Any) -> tuple[Array, Array]:
+        counts = np.zeros((len(self.first), len(self.starts) - 1), np.int32)
+        counts[np.arange(len(self.first)), self.first] = 1
+        return xp.asarray(self.first), xp.asarray(counts)
+
+    def step(self, xp: Any, counts: Array, token: Array, agent: Array, u: Array, key: Array) -> tuple[Array, Array]:
+        end = take(self.starts, agent + 1)
+        bits = (u * 2.0**53).astype(xp.uint64)
+
+        def look(state: tuple[Array, ...]) -> tuple[Array, ...]:
+            place, best, least = state
+            j = take(self.targets, place)
+            cost = take(counts, (token, j)) + draw(xp, key, bits, j.astype(xp.uint64), TIE)
+            return place + 1, xp.where(cost < least, j, best), xp.minimum(cost, least)
+
+        begin = (take(self.starts, agent), agent, xp.asarray(np.inf))
+        _, best, _ = while_loop(xp, lambda state: state[0] < end, look, begin)
+        return best, put(counts, (token, best), take(counts, (token, best)) + 1)
+
+
+Walk = Cycles | Chain | LeastVisited
+
+
+def take(array: Array, index: Any) -> Array:
+    """array[index]; under JAX without the checks that would stop the loop from compiling to one kernel."""
+    return array[index] if isinstance(array, np.ndarray) else array.at[index].get(mode="promise_in_bounds")
+
+
+def put(array: Array, index: Any, value: Array) -> Array:
+    """The array with one entry replaced (a copy on NumPy; in place inside a compiled loop)."""
+    if isinstance(array, np.ndarray):
+        array = array.copy()
+        array[index] = value
+        return array
+    return array.at[index].set(value, mode="promise_in_bounds")
+
+
+def make(walk: Any, network: Network, tokens: int, seed: int) -> Walk:
+    """The walk's tables for this network: a name from the list above, or a matrix P."""
+    rng = np.random.default_rng([seed, 2])
+    N = network.agents
+    if not isinstance(walk, str):
+        return chain_of(N, *matrix(walk, network), spread_starts(N, tokens, rng))
+    if walk not in NAMES:
+        raise unknown("walk", walk, NAMES)
+    if walk in ("cycle", "cycles", "stretches"):
+        rows = [closed_walk(network, rng) for _ in range(tokens if walk == "cycles" else 1)]
+        if walk == "stretches":
+            rows = stretches(network, rows[0], tokens)
+        lengths = np.array([len(row) for row in rows], np.int32)
+        order = np.zeros((len(rows), lengths.max()), np.int32)
+        for k, row in enumerate(rows):
+            order[k, : len(row)] = row
+        which = np.arange(tokens) % len(rows)
+        first = np.zeros(tokens, int) if walk == "stretches" else np.arange(tokens) * lengths[which] // tokens
+        return Cycles(order, lengths, which.astype(np.int32), first.astype(np.int32))
+    first = spread_starts(N, tokens, rng)
+    i = np.repeat(np.arange(N), network.degrees)
+    d = network.degrees
+    if walk == "uniform" and N > 1:
+        return chain_of(N, i, network.neighbours, 1 / d[i], first)
+    if walk == "least-visited":
+        source, target = np.concatenate([i, np.arange(N)]), np.concatenate([network.neighbours, np.arange(N)])
+        order = np.lexsort((target, source))
+        starts = np.concatenate([[0], np.cumsum(d + 1)])
+        return LeastVisited(starts.astype(np.int32), target[order].astype(np.int32), first)
+    move, stay = network.metropolis()
+    source, target = np.concatenate([i, np.arange(N)]), np.concatenate([network.neighbours, np.arange(N)])
+    return chain_of(N, source, target, np.concatenate([move, stay]), first)
+
+
+def stretches(network: Network, order: Any, tokens: int) -> list[list[int]]:
+    """Token m's closed walk: its stretch, then the last agents of the stretches of tokens m+1, m+3, m+7, ..., and home.
+
+    Token m+1 has just left the end of its stretch with all that it gathered there, so after one step token m knows
+    both. The end of stretch m+3 is where token m+2 was at that step, with its own news and that of m+3: what is known
+    doubles at each step.
+    Tokens do not keep step, so the steps go on until they are as many as the hops by which tokens drift apart, about
+    the root of the stretch's length.
+    """
+    parts = [part.tolist() for part in np.array_split(order, min(tokens, len(order)))]
+    rows = []
+    for m in range(tokens):
+        walk = list(parts[m % len(parts)])
+        steps, at = 0, m
+        doublings = (len(parts) - 1).bit_length()
+        while doublings and (steps < doublings or steps < np.sqrt(len(parts[0]))):
+            at = (at + 2 ** (steps % doublings)) % len(parts)
+            walk += path(network, walk[-1], parts[at][-1])
+            steps += 1
+        if len(walk) == 1 and network.agents > 1:  # all the ends are where it stands: next door and back
+            walk.append(int(network.neighbours_of(walk[0])[0]))
+        home = path(network, walk[-1], walk[0])
+        rows.append(walk + home[:-1] if home else walk[: max(1, len(walk) - 1)])
+    return rows
+
+
+def path(network: Network, start: int, goal: int) -> list[int]:
+    """The agents after `start` on a shortest path to `goal`; none if they are the same."""
+    return shortest(network, start, goal) if start != goal else []
+
+
+def spread_starts(agents: int, tokens: int, rng: np.random.Generator) -> Any:
+    """Different agents at random, as far as there are enough."""
+    return np.resize(rng.permutation(agents), tokens).astype(np.int32)
+
+
+def chain_of(agents: int, source: Any, target: Any, chance: Any, first: Any) -> Chain:
+    """The chain's tables from triples (source, target, probability)."""
+    order = np.lexsort((target, source))
+    source, target, chance = source[order], target[order], chance[order]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=agents))])
+    running = np.cumsum(chance)
+    cumulated = running - np.concatenate([[0.0], running])[starts[:-1]][source]
+    cumulated[starts[1:] - 1] = 1.0
+    return Chain(starts.astype(np.int32), target.astype(np.int32), cumulated, first)
+
+
+def matrix(P: Any, network: Network) -> Matrix:
+    """A matrix as triples, checked: N x N, rows sum to one, and only links (or staying) have a probability."""
+    if isinstance(P, Matrix):
+        return P
+    N = network.agents
+    if not hasattr(P, "tocoo"):
+        P = np.asarray(P, np.float64)
+    if P.shape != (N, N):
+        raise AmbleError(f"the walk's matrix has shape {P.shape}; {N} agents need ({N}, {N}).")
+    if hasattr(P, "tocoo"):
+        triples = P.tocoo()
+        source, target, chance = np.asarray(triples.row), np.asarray(triples.col), np.asarray(triples.data, np.float64)
+    else:
+        source, target = np.nonzero(P)
+        chance = P[source, target]
+    used = chance != 0
+    source, target, chance = source[used], target[used], chance[used]
+    sums = np.bincount(source, chance, minlength=N)
+    if (chance < 0).any() or not np.allclose(sums, 1, atol=1e-9):
+        worst = int(source[np.argmin(chance)] if (chance < 0).any() else np.argmax(np.abs(sums - 1)))
+        raise AmbleError(
+            f"the walk's matrix is not row-stochastic (row {worst} sums to {sums[worst]:.6g}); "
+            "give probabilities, zero or more, each row summing to 1."
+        )
+    links = set((np.repeat(np.arange(N), network.degrees) * N + network.neighbours.astype(np.int64)).tolist())
+    for i, j in zip(source.tolist(), target.tolist(), strict=True):
+        if i != j and i * N + j not in links:
+            raise AmbleError(f"the walk's matrix moves from agent {i} to agent {j}, and there is no link between them.")
+    return Matrix(source, target, chance)

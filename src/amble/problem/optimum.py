@@ -1,0 +1,300 @@
+"""The centralised optimum: looked for, and verified before it is called one.
+
+A built-in loss is convex, so a point without slope is a minimiser. Losses of a user's own may be anything. Their point
+counts only if no gradient shows that they are not convex (around zero, around the point and between the two), no slope
+is left, the curvature is nowhere negative, and the point stays where it is when the pull towards it is made ever
+weaker: a loss that falls for ever has no such point.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.arrays import norm
+from amble.errors import AmbleError
+from amble.losses import LeastSquares
+from amble.losses.newton import TOLERANCE, minimise
+
+UNASKED_UP_TO = 10_000  # unknowns of built-in losses: beyond it, finding the optimum may take longer than the run
+UNASKED_UP_TO_OWN = 1_000  # the same for losses of a user's own, which may be expensive
+STILL = 1e-6  # of the model: what moves less between the last two proximal steps has arrived
+SLOPE = 1e-7  # of the slope at zero: less counts as none
+UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, from which on their units differ
+NEWTON_STEPS_OWN = 100  # within each proximal step
+GRADIENTS_MAX = 10_000  # of sum_i f_i, after which the search is given up
+UNASKED_GRADIENTS = 1_000  # the same where nobody asked for the optimum ...
+UNASKED_LAPS = 10  # ... or as many for each lap of the run, if that is more: the search may not dwarf the run
+PROBES = (0.01, 0.1, 1.0, 10.0)  # lengths at which convexity is looked at, each in several places
+PROBES_EACH = 4
+LINES = 4  # through the point that was found, on which the slope may never fall
+PLACES = 24  # on each side of it, from NEAREST to 10 of its length
+NEAREST = 1e-4
+PATH_PARTS = 32  # of the way from zero to twice the point, where the same holds
+BENT_BACK = 1e-6  # of the slopes' length: a change of slope against the way that is more than rounding
+LANCZOS_STEPS = 40
+DIFFERENCE = 1e-4  # of the model's length: the step of a difference of gradients
+ROUNDING = 1e-12  # of a loss: smaller differences say nothing
+NEGATIVE = 1e-4  # of the largest curvature: a negative one beyond it is more than the difference's error
+
+
+class Optimum(NamedTuple):
+    w: Any
+    value: float  # sum_i f_i(w)
+
+
+class NoOptimum(NamedTuple):
+    """There is none, or none that could be verified."""
+
+    why: str
+    settled: bool = True  # False: the search was given up early, and a longer one may find it
+
+
+class GivenUp(AmbleError):
+    """The search was stopped, or took more gradients than it was allowed."""
+
+
+class Watch:
+    """Counts the gradients of a search, shows them, and ends it when it is asked to or when they are too many."""
+
+    def __init__(
+        self,
+        gradients_max: int = GRADIENTS_MAX,
+        show: Callable[[int], None] = lambda _: None,
+        asked: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.gradients, self.gradients_max, self.show, self.asked = 0, gradients_max, show, asked
+
+    def count(self) -> None:
+        self.gradients += 1
+        self.show(self.gradients)
+        if self.asked():
+            raise GivenUp("the optimum is not known: the search for it was stopped.")
+
+    def spend(self) -> None:
+        """Count one of those that are limited."""
+        self.count()
+        if self.gradients > self.gradients_max:
+            raise GivenUp(f"the optimum of your losses was not found with {self.gradients_max:,} of their gradients.")
+
+
+def find(problem: Any, watch: Watch | None = None) -> Optimum | NoOptimum:
+    """The minimiser of sum_i f_i (the shortest, if there are several), or why it is not known."""
+    watch = watch or Watch()
+    try:
+        if isinstance(problem.total, LeastSquares):
+            w = of_least_squares(problem.total)
+        elif problem.total is not None:
+            w = of_classes(problem.total, watch)
+        else:
+            w = of_own(problem, watch)
+        value = float(problem.value(w))
+        if not np.isfinite(value):
+            raise AmbleError(f"the optimum of your losses is not known: where their slope is zero, value is {value}.")
+    except AmbleError as error:
+        return NoOptimum(str(error), settled=not isinstance(error, GivenUp))
+    return Optimum(w, value)
+
+
+def of_least_squares(f: LeastSquares) -> Any:
+    """In the scaling of the diagonal, so that units do not matter; where that leaves several, the shortest as it is."""
+    diagonal = np.diagonal(f.A)
+    scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(scale[:, None] * f.A * scale)
+    if values[0] > 1e-13 * values[-1]:
+        return scale * (vectors @ ((vectors.T @ (scale * f.b)) / values))
+    solid = f.values > 1e-13 * f.values[-1]
+    return f.vectors[:, solid] @ ((f.vectors[:, solid].T @ f.b) / f.values[solid])
+
+
+def of_classes(f: Any, watch: Watch) -> Any:
+    """Logistic and softmax: Newton's method within each proximal step."""
+    own, each = f, np.asarray(f.curvatures)
+    scale = np.ones(len(each))
+    if each.max() > UNEVEN * min(each[each > 0], default=1.0):  # columns of unlike units: make them even
+        scale = 1 / np.sqrt(np.where(each > 0, each, 1.0))
+        f = rescaled(f, scale)
+    watched = Watched(f, watch)
+    w, moved = loosen(lambda w, weight: minimise(watched, w, weight, w, TOLERANCE), np.zeros(len(f.ridge)),
+                      [1e-8 * 10.0**-k * f.curvature for k in range(6)])  # fmt: skip
+    f, w = own, scale * w
+    # a row's loss below log 2 is a row on its right side: if all are, w can grow for ever, as where it still moves
+    apart = not f.ridge.any() and f.value(w) < np.log(2) * f.rows.min()
+    if apart or moved > STILL:
+        raise AmbleError(
+            "there is no centralised optimum, or one too far out: the classes are separable, in part at least; "
+            "give ridge= a value above zero, such as 1e-4."
+        )
+    return w
+
+
+def rescaled(f: Any, scale: Any) -> Any:
+    """The same loss of u, for w = scale u."""
+    columns = scale[: f.X.shape[-1]]
+    f = f._replace(X=f.X * columns, ridge=f.ridge * scale**2)
+    if hasattr(f, "pin"):
+        f = f._replace(pin=f.pin * columns**2)
+    return f._replace(L=f.curvatures.sum())
+
+
+class Watched:
+    """A built-in loss whose gradients and products with the Hessian are counted, without a limit."""
+
+    def __init__(self, f: Any, watch: Watch) -> None:
+        self.f, self.watch = f, watch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.f, name)
+
+    def grad(self, w: Any) -> Any:
+        self.watch.count()
+        return self.f.grad(w)
+
+    def hessian_times(self, w: Any) -> Callable[[Any], Any]:
+        times = self.f.hessian_times(w)
+
+        def watched(v: Any) -> Any:
+            self.watch.count()
+            return times(v)
+
+        return watched
+
+
+def of_own(problem: Any, watch: Watch) -> Any:
+    """Losses of which only value and gradient are known: Newton's method with differences of gradients."""
+    if not all(hasattr(f, "value") and hasattr(f, "grad") for f in problem.own):
+        raise AmbleError("the optimum of your own objectives is found with their value and grad; give them both.")
+    rng, zero = np.random.default_rng(0), np.zeros(problem.dimension)
+    with np.errstate(all="ignore"):
+        slope = sum(float(norm(np.asarray(f.grad(zero), np.float64))) for f in problem.own)
+    if not np.isfinite(slope):
+        raise AmbleError("the optimum of your losses is not known: their gradients at zero are not finite.")
+    f = Differences(problem, watch)
+    check_convex(f.grad, problem.dimension, rng)
+    _, curvature = curvatures(hessian_times(f.grad, zero), len(zero), rng)
+    f.smoothness = curvature if 0 < curvature < np.inf else 1.0
+    with np.errstate(all="ignore"):  # a loss that falls for ever is followed until its numbers end
+        w, moved = loosen(
+            lambda w, weight: minimise(f, w, weight, w, TOLERANCE, NEWTON_STEPS_OWN),
+            zero,
+            [10.0**power * f.smoothness for power in (-4, -6, -8, -10, -12)],
+        )
+        left = float(norm(f.grad(w)))
+        lower = falls_on(f.value, w, left, rng)
+    if not moved <= STILL:
+        raise AmbleError(
+            "your losses have no minimiser, or none that could be located: the point of least loss still moved by "
+            f"{moved:.0e} of its length when it was held ever more loosely; a small ridge in each loss gives them one."
+        )
+    smallest, largest = curvatures(hessian_times(f.grad, w), len(w), rng)
+    if not smallest >= -NEGATIVE * largest:
+        raise AmbleError(
+            f"the optimum of your losses is not known: where their slope is zero they curve down ({smallest:.1e}), "
+            "so that point is a saddle or a top; losses that are not convex have no verified optimum here."
+        )
+    if lower or not left <= SLOPE * (slope + f.smoothness * float(norm(w))):
+        raise AmbleError(
+            f"the optimum of your losses was not found: where the search ended grad is {left:.1e} long (at zero "
+            f"{slope:.1e}){', and value falls on' if lower else ''}; is grad the gradient of value?"
+        )
+    if w.any():
+        check_line(f.grad, 0 * w, w, np.linspace(0, 2, PATH_PARTS + 1))
+        places = np.geomspace(NEAREST, 10, PLACES)
+        for _ in range(LINES if len(w) > 1 else 1):
+            check_line(f.grad, w, norm(w) * unit(rng.normal(size=len(w))), np.concatenate([-places[::-1], places]))
+    return w
+
+
+def loosen(step: Callable[[Any, float], Any], w: Any, weights: list[float]) -> tuple[Any, float]:
+    """Proximal steps of ever smaller weight, each of which holds still what the losses leave free; and how far the last
+    one moved, relative to the length."""
+    for weight in weights:
+        before, w = w, step(w, weight)
+        if not np.isfinite(w).all():
+            return before, np.inf
+    return w, float(norm(w - before) / (norm(w) or 1.0))
+
+
+def falls_on(value: Callable[[Any], float], w: Any, slope: float, rng: np.random.Generator) -> bool:
+    """Whether the loss is lower beside w than the slope left there can explain."""
+    here, h = value(w), 10 * DIFFERENCE * (float(norm(w)) or 1.0)
+    ways = [h * unit(rng.normal(size=len(w))) for _ in range(PROBES_EACH)]
+    beside = min(value(w + way) for way in (*ways, *(-way for way in ways)))
+    return bool(beside < here - 2 * h * slope - ROUNDING * max(abs(here), abs(value(0 * w))))
+
+
+class Differences:
+    """The sum of all losses with its Hessian by differences of gradients, for Newton's method."""
+
+    def __init__(self, problem: Any, watch: Watch) -> None:
+        self.problem, self.watch, self.smoothness = problem, watch, 1.0
+
+    def value(self, w: Any) -> float:
+        return float(self.problem.value(w))
+
+    def grad(self, w: Any) -> Any:
+        self.watch.spend()
+        return np.asarray(self.problem.grad(w), np.float64)
+
+    def hessian(self, w: Any) -> Any:
+        H = np.stack([hessian_times(self.grad, w)(v) for v in np.eye(len(w))])
+        return (H + H.T) / 2
+
+    def hessian_times(self, w: Any) -> Callable[[Any], Any]:
+        times = hessian_times(self.grad, w)
+        return lambda v: norm(v) * times(unit(v))
+
+
+def check_convex(grad: Callable[[Any], Any], dimension: int, rng: np.random.Generator) -> None:
+    """A convex loss has (grad a - grad b).(a - b) >= 0 for any two points; pairs at several lengths are tried."""
+    for length in PROBES:
+        for _ in range(PROBES_EACH):
+            a, b = length * rng.normal(size=(2, dimension)) / np.sqrt(dimension)
+            check_pair(a, b, grad(a), grad(b))
+
+
+def check_line(grad: Callable[[Any], Any], center: Any, way: Any, places: Any) -> None:
+    """Along a line, from place to place, the slope of a convex loss never falls."""
+    points = [center + place * way for place in places]
+    slopes = [grad(point) for point in points]
+    for k in range(len(points) - 1):
+        check_pair(points[k], points[k + 1], slopes[k], slopes[k + 1])
+
+
+@np.errstate(all="ignore")
+def check_pair(a: Any, b: Any, slope_a: Any, slope_b: Any) -> None:
+    change = float((slope_a - slope_b) @ (a - b))
+    noise = BENT_BACK * float((norm(slope_a) + norm(slope_b)) * norm(a - b))
+    if change < -noise:
+        raise AmbleError(
+            "the optimum of your losses is not known: they are not convex (between two points their slope falls), so "
+            "no point can be verified to be the lowest."
+        )
+
+
+def hessian_times(grad: Callable[[Any], Any], w: Any) -> Callable[[Any], Any]:
+    """The product of the Hessian at w with a vector of length 1, by a central difference of gradients."""
+    h = DIFFERENCE * (float(norm(w)) or 1.0)
+    return lambda v: (np.asarray(grad(w + h * v), np.float64) - np.asarray(grad(w - h * v), np.float64)) / (2 * h)
+
+
+def curvatures(times: Callable[[Any], Any], dimension: int, rng: np.random.Generator) -> tuple[float, float]:
+    """The smallest and the largest curvature that Lanczos' method sees: of few unknowns, those of all directions."""
+    basis, product = [unit(rng.normal(size=dimension))], []
+    for _ in range(min(dimension, LANCZOS_STEPS)):
+        product.append(times(basis[-1]))
+        rest = product[-1]
+        for _ in range(2):  # once more, for what rounding left
+            rest = rest - sum((v @ rest) * v for v in basis)
+        if not norm(rest) > 1e-8 * norm(product[-1]):
+            break
+        basis.append(unit(rest))
+    V, HV = np.array(basis[: len(product)]), np.array(product)
+    if not np.isfinite(HV).all():
+        return -np.inf, np.inf
+    seen = np.linalg.eigvalsh((V @ HV.T + HV @ V.T) / 2)
+    return float(seen[0]), float(seen[-1])
+
+
+def unit(v: Any) -> Any:
+    return v / norm(v)

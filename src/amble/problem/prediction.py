@@ -1,0 +1,41 @@
+"""Predictions of a linear model: one way for problems, runs and saved models."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from amble.errors import AmbleError, shown
+from amble.problem.assemble import Scaling, prepare
+from amble.problem.rows import check_width, in_order
+
+
+def predict(
+    w: Any, X: Any, scaling: Scaling, intercept: bool, labels: Any, columns: Sequence[str] | None = None
+) -> Any:
+    """On rows in the units of training: targets in their own units, or labels (None: a regression)."""
+    rows = prepare(check_width(in_order(X, columns, "the rows"), len(scaling.X_mean), "the rows"), scaling, intercept)
+    W = check_model(w)
+    unknowns = rows.shape[1] if labels is None or len(W) == rows.shape[1] else rows.shape[1] * len(labels)
+    if len(W) != unknowns:
+        raise AmbleError(
+            f"the model has {len(W)} numbers and these rows {unknowns} unknowns; give a model of such rows."
+        )
+    found = guess(W[None], rows, labels is None)[0]
+    return found * scaling.y_std + scaling.y_mean if labels is None else np.asarray(labels)[found]
+
+
+def guess(W: Any, rows: Any, regression: bool) -> Any:
+    """Predictions of several models, one per row of W, on rows in the models' units: targets, or label numbers."""
+    if regression:
+        return W @ rows.T
+    scores = (W.reshape(-1, rows.shape[1]) @ rows.T).reshape(len(W), -1, len(rows))
+    return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def check_model(w: Any) -> Any:
+    """A model as an array of numbers, or one sentence where something else was given for it."""
+    W = np.asarray(w)
+    if W.dtype.kind not in "biuf" or W.ndim != 1:
+        raise AmbleError(f"{shown(w)} was given as the model; give its numbers, run.model, or use run.predict(X).")
+    return W

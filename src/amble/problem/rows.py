@@ -1,0 +1,73 @@
+"""Rows as people have them: arrays, lists, DataFrames with named columns, targets that are amounts or labels."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from amble.data.targets import labels_or_amounts
+from amble.errors import AmbleError, shown
+from amble.problem.assemble import check_rows
+
+
+def check_width(X: Any, width: int, whose: str) -> Any:
+    """X as numbers of (rows, columns), as many columns as in training."""
+    try:
+        X = np.asarray(X, np.float64, order="C")  # so that the same rows give the same bits
+    except (TypeError, ValueError) as error:
+        raise AmbleError(f"{whose} must hold numbers: {error}.") from error
+    if X.ndim != 2 or X.shape[1] != width:
+        raise AmbleError(f"{whose} have shape {X.shape}; give (rows, {width}), as in training.")
+    if not np.isfinite(X).all():
+        raise AmbleError(f"{whose} hold values that are not finite; fill or drop them first.")
+    return X
+
+
+def names_of(X: Any) -> tuple[str, ...] | None:
+    """The names of a DataFrame's columns."""
+    return tuple(map(str, X.columns)) if hasattr(X, "columns") and hasattr(X, "dtypes") else None
+
+
+def in_order(X: Any, columns: Sequence[str] | None, whose: str) -> Any:
+    """A DataFrame's columns in the order of training; anything else as it is. A sparse matrix is refused."""
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        size = f"{8 * X.shape[0] * X.shape[-1] / 1e6:,.3g} MB"
+        raise AmbleError(f"{whose}: X is sparse and amble computes on dense rows; give X.toarray() ({size}).")
+    names = names_of(X)
+    if names is None or columns is None or names == tuple(columns):
+        return X
+    missing = [name for name in columns if name not in names]
+    if missing or len(set(names)) < len(names):
+        raise AmbleError(
+            f"{whose} have no column {missing[0]!r}, which the training rows have; give the same columns."
+            if missing
+            else f"{whose} have two columns of one name; give each once."
+        )
+    return X.iloc[:, [names.index(name) for name in columns]]
+
+
+def infer_task(y: Any, task: str | None) -> tuple[Any, str]:
+    """Targets and their task: text and few whole numbers are labels, unless the task is said."""
+    if task is not None:
+        return y, task
+    values = np.asarray(y)
+    if values.dtype.kind not in "iuf":
+        return values, "classification"
+    return labels_or_amounts(values, None) if np.isfinite(values).all() else (values, "regression")
+
+
+def heldout_rows(X: Any, y: Any, task: str, columns: tuple[str, ...] | None) -> tuple[Any, Any] | None:
+    if X is None and y is not None:
+        raise AmbleError("y_test was given without X_test; give both, or neither.")
+    return None if X is None else check_rows(in_order(X, columns, "the test data"), y, task, "the test data")
+
+
+def check_pairs(rows: Any) -> list[tuple[Any, Any]]:
+    if not isinstance(rows, Sequence):
+        raise AmbleError(f"{shown(rows)} was given as the agents' rows; give a list of pairs (X, y), one per agent.")
+    if not rows:
+        raise AmbleError("no agents were given; give at least one pair (X, y).")
+    for i, pair in enumerate(rows):
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            raise AmbleError(f"{shown(pair)} was given as agent {i}'s rows; give a pair (X, y).")
+    return list(rows)

@@ -1,0 +1,146 @@
+"""Schedule: which token is where and when. It knows nothing of the method's numbers.
+
+Every token is always about to arrive somewhere. The loop takes the earliest arrival (ties: the lowest token), lets it
+wait until its agent is free, adds the visit's compute seconds, and sends the token on by the walk: its next arrival.
+Arrivals are handled in order of time, so tokens that reach a busy agent wait their turn, first come, first served.
+
+A hop is reported at the time its visit ends. Visits end in another order than they begin only among the last visits of
+each token, at most M of them, so K + M arrivals, sorted by end, begin with the first K hops of the endless schedule:
+a longer schedule only ever adds to a shorter one.
+"""
+
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.errors import AmbleError, need
+from amble.networks.network import Network
+from amble.networks.walks import Walk, put, take
+from amble.randomness import LINK, WALK, draw
+from amble.schedule.timing import Timing, link_seconds
+
+BLOCK = 1 << 15  # arrivals a call of the compiled loop
+HOPS_MAX = 100_000_000  # of a schedule that was not asked for by hops
+
+
+class Schedule(NamedTuple):
+    """Hops in the order their visits end."""
+
+    time_s: Any
+    token: Any
+    agent: Any
+    moved: Any  # whether the token crossed a link to get here: the first visit and staying put cost nothing
+
+    @property
+    def hops(self) -> int:
+        return len(self.time_s)
+
+    def first(self, hops: int) -> "Schedule":
+        return Schedule(*(column[:hops] for column in self))
+
+
+def make(
+    network: Network,
+    walk: Walk,
+    timing: Timing,
+    *,
+    tokens: int,
+    compute_s: Any,
+    message_bytes: float,
+    seed: int,
+    hops: int | None = None,
+    time_s: float | None = None,
+    comm_units: int | None = None,
+) -> Schedule:
+    """The schedule up to the first of `hops`, `time_s` and `comm_units`."""
+    jax = need("jax", "sim")
+    if comm_units is not None and network.agents == 1 and hops is None and time_s is None:
+        raise AmbleError("one agent never communicates, so comm_units cannot be reached; stop by hops or time_s.")
+    if hops is None and not timing.link(message_bytes).any() and not np.any(compute_s):
+        raise AmbleError("neither hops nor visits take time in this timing, so a clock means nothing; stop by hops.")
+    wanted = HOPS_MAX if hops is None else hops
+    with jax.enable_x64(True):
+        agent, memory = walk.begin(jax.numpy)
+        state = Travel(
+            arrival_s=jax.numpy.zeros(tokens),
+            agent=jax.numpy.asarray(agent),
+            hop=jax.numpy.zeros(tokens, jax.numpy.uint64),
+            moved=jax.numpy.zeros(tokens, bool),
+            memory=jax.numpy.asarray(memory),
+            free_s=jax.numpy.zeros(network.agents),
+        )
+        tables = type(walk)(*map(jax.numpy.asarray, walk))
+        compute = jax.numpy.asarray(compute_s)
+        link = jax.numpy.asarray(timing.link(message_bytes))
+        blocks: list[Any] = []
+        done, crossed = 0, 0
+        while done < wanted + tokens:
+            state, block = _block()(tables, state, compute, link, jax.numpy.uint64(seed))
+            blocks.append(tuple(map(np.asarray, block)))
+            done += BLOCK
+            crossed += int(blocks[-1][3].sum())
+            if time_s is not None and float(state.arrival_s.min()) > time_s:
+                break
+            if comm_units is not None and crossed > comm_units + tokens:
+                break
+        else:
+            if hops is None:
+                spent = f"{float(state.arrival_s.min()):.3g} s and {crossed:,} units"
+                raise AmbleError(
+                    f"{HOPS_MAX:,} hops took only {spent}; ask for less, stop by hops, or use a slower timing."
+                )
+    columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]
+    order = np.argsort(columns[0], kind="stable")[:wanted]
+    schedule = Schedule(*(column[order] for column in columns))
+    if time_s is not None:
+        schedule = schedule.first(int(np.searchsorted(schedule.time_s, time_s, side="right")))
+    if comm_units is not None:
+        schedule = schedule.first(int(np.searchsorted(np.cumsum(schedule.moved), comm_units, side="right")))
+    return schedule
+
+
+class Travel(NamedTuple):
+    """Where every token is heading, and until when every agent is busy."""
+
+    arrival_s: Any
+    agent: Any
+    hop: Any
+    moved: Any
+    memory: Any
+    free_s: Any
+
+
+def _arrive(walk: Any, compute_s: Any, link: Any, seed: Any, state: Travel, _: None) -> tuple[Travel, tuple[Any, ...]]:
+    """One arrival: wait, compute, leave for the next agent."""
+    import jax.numpy as xp
+
+    token = xp.argmin(state.arrival_s).astype(xp.int32)
+    agent = take(state.agent, token)
+    ends = xp.maximum(take(state.arrival_s, token), take(state.free_s, agent)) + take(compute_s, agent)
+    free_s = put(state.free_s, agent, ends)
+    ends = take(free_s, agent)  # read back, so that the old array is not kept alive by a copy at every hop
+    hop, name = take(state.hop, token), token.astype(xp.uint64)
+    following, memory = walk.step(xp, state.memory, token, agent, draw(xp, seed, name, hop, WALK), seed)
+    u = draw(xp, seed, name, hop, LINK)
+    moves = following != agent
+    after = Travel(
+        arrival_s=put(state.arrival_s, token, ends + xp.where(moves, link_seconds(xp, link, u), 0.0)),
+        agent=put(state.agent, token, following),
+        hop=put(state.hop, token, hop + xp.uint64(1)),
+        moved=put(state.moved, token, moves),
+        memory=memory,
+        free_s=free_s,
+    )
+    return after, (ends, token, agent, take(state.moved, token))
+
+
+@cache
+def _block() -> Any:
+    """The compiled loop over one block of arrivals; JAX is imported when the first schedule is made."""
+    import jax
+
+    def loop(walk: Any, state: Travel, compute_s: Any, link: Any, seed: Any) -> Any:
+        return jax.lax.scan(partial(_arrive, walk, compute_s, link, seed), state, None, length=BLOCK)
+
+    return jax.jit(loop, donate_argnums=1)

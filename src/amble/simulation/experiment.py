@@ -1,0 +1,249 @@
+"""An experiment as plain settings: from a TOML file, from the command line, or both."""
+
+import os
+import re
+import tomllib
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from amble import methods, networks
+from amble.data.datasets import NAMES, Dataset, load
+from amble.data.files import read_file
+from amble.errors import AmbleError, unknown
+from amble.methods import own
+from amble.networks import walks
+from amble.networks.network import Network
+from amble.problem.problem import Problem, split
+from amble.results.kept import check_folder
+from amble.schedule import timing as timings
+from amble.simulation import penalised
+from amble.simulation.comparison import Comparison, compare
+from amble.simulation.planning import limits
+from amble.simulation.simulate import initial_model
+
+LIMITS = ("hops", "time_s", "comm_units", "tolerance")
+# the kinds of settings that have no default, where they are not whole numbers
+OPTIONAL = {
+    "time_s": float,
+    "tolerance": float,
+    "alpha": float,
+    "task": str,
+    "target": str,
+    "header": bool,
+    "by": str,
+    "sizes": list,
+    "loss": str,
+    "start": list,
+}
+# the paper's four, at the settings of its first figure (it gives gAPI-BCD none), and the tracked token rule
+PAPER_METHODS: list[dict[str, Any]] = [
+    {"name": "I-BCD", "tau": 1.0},
+    {"name": "API-BCD", "tau": 0.1, "tokens": 5},
+    {"name": "API-BCD", "tau": 0.1, "tokens": 5, "token_rule": "tracked"},
+    {"name": "gAPI-BCD", "tau": 0.1, "tokens": 5},
+    {"name": "WPG", "alpha": 0.5},
+]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Every setting of `amble compare`; the fields are the keys of the TOML file."""
+
+    data: str = "diabetes"  # a known name, or the path of a file
+    task: str | None = None  # this and the next three are for files: see amble.read_file
+    target: str | None = None
+    header: bool | None = None
+    one_hot: bool = False
+    by: str | None = None  # a file's column: one agent per value of it
+    agents: int = 20
+    how: str = "even"
+    alpha: float | None = None  # of how = "dirichlet"
+    sizes: list[Any] | None = None  # of how = "by-sizes"
+    test: float = 0.2
+    loss: str | None = None  # least-squares, logistic or softmax; without it, the task's
+    ridge: float = 1e-4
+    intercept: bool = True
+    scale: bool = True
+    weights: str = "agents"
+    network: str = "random"
+    density: float = 0.7
+    walk: str = "auto"
+    timing: Any = "paper"
+    hops: int | None = None
+    time_s: float | None = None
+    comm_units: int | None = None
+    tolerance: float | None = None
+    every: int | None = None
+    penalised: bool = False  # F of the paper's eq. 3 and 10 as a column of the history
+    seed: int = 0
+    start: list[float] | None = None  # the initial model: see amble.simulate
+    tune: bool = False  # a step or penalty that a method is given stays as it is
+    out: str = "amble-out"
+    methods: list[dict[str, Any]] = field(default_factory=lambda: PAPER_METHODS)
+
+    def with_settings(self, given: dict[str, Any]) -> "Experiment":
+        """Some settings replaced, each checked for its name and kind."""
+        kinds = {each.name: getattr(Experiment(), each.name) for each in fields(Experiment)}
+        for key, value in given.items():
+            if key not in kinds:
+                raise unknown("setting", key, kinds)
+            expected = OPTIONAL.get(key, int) if kinds[key] is None else type(kinds[key])
+            if key != "timing" and not _is_a(value, expected):
+                raise AmbleError(f"{key} = {value!r} was given; it must be {_WORDS[expected]}.")
+        if {"by", "agents"} <= set(given):
+            raise AmbleError("by and agents were given; each value of the column is an agent, so leave agents out.")
+        return replace(self, **given)
+
+    def build(self) -> tuple[list[Any], Problem, Network]:
+        """The methods, the problem and the network; everything is checked before any work starts."""
+        if self.network not in networks.KINDS:
+            raise unknown("network", self.network, networks.KINDS)
+        if self.walk not in ("auto", *walks.NAMES):
+            raise unknown("walk", self.walk, ("auto", *walks.NAMES))
+        timing = timings.make(self.timing)
+        if self.by is None:
+            timing.factors(self.agents)
+        chosen = [method for method, _ in self.make_methods()]
+        if not chosen:
+            raise AmbleError("no methods were given; name at least one.")
+        if self.penalised:
+            penalised.check(*chosen)
+        keys = ("how", "alpha", "sizes", "seed", "test", "loss", "ridge", "intercept", "scale", "weights")
+        agents = self.agents if self.by is None else None
+        problem = split(self.read_data(), agents, **{key: getattr(self, key) for key in keys})
+        timing.factors(problem.agents)
+        for method in chosen:
+            limits(method, problem, self.hops, None, self.time_s, self.comm_units, self.tolerance)
+        if self.start is not None:
+            initial_model(self.start, problem)
+        return chosen, problem, networks.named(self.network, problem.agents, self.density, self.seed)
+
+    def make_methods(self) -> list[tuple[Any, bool]]:
+        """The methods, each with whether its step or penalty is to be tuned: one that the user gives stays as it is."""
+        by_user = self.methods is not PAPER_METHODS
+        chosen: list[tuple[Any, bool]] = []
+        for given in self.methods:
+            if not isinstance(given, dict):
+                raise AmbleError(
+                    f"methods holds {given!r}; write each method as a table: [[methods]] with name = {given!r}."
+                )
+            if "name" not in given:
+                raise AmbleError(f'a method without a name was given ({given}); add name = "API-BCD", for example.')
+            if given["name"] == "all":
+                if len(given) > 1:
+                    raise AmbleError(
+                        f"settings were given with all ({given}); each method has its own: name it with them."
+                    )
+                chosen += [(methods.make(label, {}), self.tune) for label in methods.METHODS]
+                continue
+            name = own.from_file(given["name"]) if own.names_file(str(given["name"])) else given["name"]
+            method = methods.make(name, {key: value for key, value in given.items() if key != "name"})
+            chosen.append((method, self.tune and not (by_user and methods.tunable(method) in given)))
+        return chosen
+
+    def read_data(self) -> Dataset:
+        """The data set of that name, or else in the file of that path."""
+        of_files: dict[str, Any] = {"task": self.task, "target": self.target, "header": self.header, "by": self.by}
+        if self.data in NAMES:
+            given = [key for key, value in {**of_files, "one_hot": self.one_hot or None}.items() if value is not None]
+            if given:
+                raise AmbleError(
+                    f"{given[0]} was given with data = {self.data!r}; it is for files of your own, so leave it out."
+                )
+            return load(self.data)
+        if not Path(self.data).is_file():
+            error = unknown("data set", self.data, NAMES)
+            raise AmbleError(f"{str(error).rstrip('.')}; nor is there a file {self.data}.")
+        return read_file(self.data, categorical="one-hot" if self.one_hot else "refuse", **of_files)
+
+    def target_note(self, target: str | None) -> str | None:
+        """Which column of a file is the target, where that was left to amble."""
+        if self.target is not None or self.data in NAMES or target is None:
+            return None
+        return f"the target is {target}, the last column of {self.data}; --target names another."
+
+    def run(self, progress: bool = True, keep: Path | None = None, again: bool = False) -> Comparison:
+        """Everything is checked and built, then the methods run, each kept in a folder as soon as it is done. A folder
+        that holds a comparison already is refused or, with `again`, has it replaced."""
+        chosen, problem, network = self.build()
+        if keep is not None:
+            check_folder(keep, again, "give another with --out, or --again to replace it")
+            make_folder(keep)
+        names = (*LIMITS, "walk", "timing", "seed", "start", "every", "penalised")
+        options = {name: getattr(self, name) for name in names}
+        options["tune"] = [tuned for _, tuned in self.make_methods()]
+        return compare(chosen, problem, network, keep=keep, again=again, progress=progress, **options)
+
+
+_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list"}
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, int | float) if kind is float else isinstance(value, kind)
+
+
+def make_folder(folder: Path) -> None:
+    """Made before the work, so that nothing is lost after it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError
+    except OSError as error:
+        raise AmbleError(f"nothing can be written to the folder {folder}; give one of yours with --out.") from error
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The settings of a TOML file; classes of your own that it names are in files beside it."""
+    if not path.is_file():
+        raise AmbleError(f"there is no experiment file {path}; give the path of a TOML file.")
+    try:
+        settings = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AmbleError(f"{path} is not valid TOML: {error}.") from error
+    listed = settings.get("methods")
+    for each in listed if isinstance(listed, list) else ():
+        if isinstance(each, dict) and own.names_file(str(each.get("name", ""))):
+            each["name"] = str(path.parent / each["name"])
+    return settings
+
+
+def parse(text: str) -> dict[str, Any]:
+    """NAME:key=value,key=value as a mapping with a `name`; values are read as TOML, or else as text.
+
+    The name may be a class in a file of your own: mine.py:Heavy:key=value.
+    """
+    path = own.PATH.fullmatch(text)
+    name, _, rest = text.partition(":") if path is None else (f"{path['file']}:{path['name']}", "", path["rest"] or "")
+    settings: dict[str, Any] = {"name": name.strip()}
+    for pair in filter(None, re.split(r",(?![^{]*})", rest)):  # not at commas within braces
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise AmbleError(f"{text!r} was given; write settings as NAME:key=value,key=value.")
+        try:
+            settings[key.strip()] = tomllib.loads(f"v = {value.strip()}")["v"]
+        except tomllib.TOMLDecodeError:
+            settings[key.strip()] = value.strip()
+    return settings
+
+
+def parse_sizes(text: str) -> list[int | float]:
+    """30,20,10 or 0.5,0.3,0.2 as numbers: rows per agent, or shares."""
+    try:
+        return [float(each) if "." in each else int(each) for each in text.split(",")]
+    except ValueError as error:
+        raise AmbleError(f"--sizes {text} was given; write numbers, such as 30,20,10 or 0.5,0.3,0.2.") from error
+
+
+def parse_slow(text: str) -> dict[int, float]:
+    """3=10,5=10 as the factors of agents 3 and 5."""
+    try:
+        pairs = [each.split("=") for each in text.split(",")]
+        factors = [(int(agent), float(factor)) for agent, factor in pairs]
+    except ValueError as error:
+        raise AmbleError(f"--slow {text} was given; write AGENT=FACTOR, such as 3=10,5=10.") from error
+    if len(dict(factors)) < len(factors):
+        raise AmbleError(f"--slow {text} was given, with an agent that is there twice; give each agent one factor.")
+    return dict(factors)
