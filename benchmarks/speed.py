@@ -25,6 +25,7 @@ from amble.networks import walks
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 from amble.schedule import schedule, timing
+from amble.schedule.cost import compute_seconds
 
 P, M = 12, 5
 STATE_RATIO_MAX = 3
@@ -46,7 +47,7 @@ def seconds(work: Callable[[], object]) -> float:
 def measure(method: Any, problem: Problem, network: Network, hops: int) -> dict[str, float]:
     """Seconds of schedule and engines, first call (compilation included) and best of three more."""
     clock = timing.make("paper")
-    parts = {"compute_s": timing.compute_seconds(clock, method, problem), "message_bytes": 8 * P, "seed": 0}
+    parts = {"compute_s": compute_seconds(clock, method, problem), "message_bytes": 8 * P, "seed": 0}
     steps = walks.make("cycle", network, method.tokens, 0)
     planned: list[schedule.Schedule] = []
 

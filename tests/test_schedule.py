@@ -16,6 +16,7 @@ from amble.networks import walks
 from amble.randomness import LINK, TIE, WALK, draw
 from amble.schedule import schedule as scheduling
 from amble.schedule import timing as timings
+from amble.schedule.cost import compute_seconds
 from amble.schedule.timing import Timing
 
 ENDS, ARRIVES = 0, 1  # at the same time, an agent becomes free before anyone arrives
@@ -276,7 +277,7 @@ def simulated(method, timing, problem=None, **limits):
 
 
 def seconds_of(method, problem, timing="paper"):
-    return timings.compute_seconds(timings.make(timing), method, problem)
+    return compute_seconds(timings.make(timing), method, problem)
 
 
 METHODS = [amble.IBCD(), amble.APIBCD(tokens=2), amble.GAPIBCD(tokens=2), amble.WPG(alpha=0.1)]

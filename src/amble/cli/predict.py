@@ -34,8 +34,8 @@ def predict(
     import sys
 
     from amble.errors import AmbleError
+    from amble.files import write_whole
     from amble.live.model import choosing, predicting
-    from amble.results.run import write_whole
 
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
         raise AmbleError(f"{out} was given for the predictions; give a file in a folder that is there.")

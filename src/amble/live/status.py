@@ -7,10 +7,10 @@ is wrong may quote the agent's data; it stays in this file.
 from pathlib import Path
 from typing import Any, Literal
 
+from amble.files import write_whole
 from amble.live.codec import msgspec
 from amble.live.core.message import Cause
 from amble.live.process import Process
-from amble.results.run import write_whole
 
 FILE, FORMAT = "status.json", 2
 BYTES_MAX = 1_000_000  # some hundred neighbours and tokens take far less

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from amble.paper.plan import LOCAL
 from amble.paper.verdicts import LEVELS, Find, Side, cost_to_close, judge, outcome
 from amble.report.claims import Cell, Claim, Row, Verdict, overall
 from amble.report.results import quantity
 from amble.report.sections import TIME, UNITS
-from amble.results.reaching import records_within
+from amble.results.reaching import LOCAL, records_within
 from amble.results.run import Run
 from amble.schedule.rounds import Rounds
 

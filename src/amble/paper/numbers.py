@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from amble import methods
+from amble.files import write_whole
 from amble.paper.other_claims import Study
 from amble.report.claims import Cell, Claim
 from amble.report.sections import TIME, UNITS, Line, Section, best_metric, lines
 from amble.results.reaching import reach
-from amble.results.run import write_whole
 
 NAME = "paper.json"
 WITHIN = 0.001  # of the optimum's metric

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from amble.paper.plan import DENSITY, LOCAL, TOKENS, Job
+from amble.paper.plan import DENSITY, TOKENS, Job
 from amble.paper.trials import CYCLE, FIGURE, RANDOM_WALK, SIZES, TIME_S_PER_AGENT, UNITS_PER_AGENT, USUAL
 from amble.paper.verdicts import COMPARABLE, WORDS, Side, cost_to_close, outcome
 from amble.paper.worked_example import copies_changed, visits_of, worked_example
 from amble.report.claims import Cell, Claim, Row, Verdict, overall
 from amble.report.results import quantity
 from amble.report.sections import TIME, UNITS
+from amble.results.reaching import LOCAL
 from amble.results.run import Run
 
 BUDGETS = {TIME: TIME_S_PER_AGENT, UNITS: float(UNITS_PER_AGENT)}  # per agent

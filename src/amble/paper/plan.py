@@ -8,13 +8,13 @@ from typing import Any
 
 from amble import __version__, methods, networks
 from amble.networks.network import Network
+from amble.results.reaching import LOCAL
 from amble.schedule.timing import Timing
 
 TOKENS = 5  # the captions' K
 DENSITY = 0.7  # the captions' zeta
 SEEDS = (0, 1, 2)
 QUICK_SHARE = 4  # --quick has a quarter of the budgets
-LOCAL = "_local"  # the reading at the mean of the agents' x
 PILOT_POWERS = (-2.0, 2.0, 7)  # the search: seven values over four decades, then four between
 FULL_STEP = 10 ** (4 / 6)  # between the values that are tried in full runs: as between the seven
 ARITHMETIC = 2  # kept runs of another one are not used; raise it when runs of one version come out otherwise

@@ -15,13 +15,14 @@ import numpy as np
 from amble import methods
 from amble.data.datasets import load
 from amble.errors import AmbleError
+from amble.files import ending as ending_of
+from amble.files import write_whole
 from amble.paper.plan import FULL_STEP, PILOT_POWERS, Figure, Job
 from amble.paper.workers import Workers
 from amble.problem.problem import Problem, split
 from amble.report.machine import this_machine
-from amble.results.run import Run, load_run, write_whole
-from amble.results.run import ending as ending_of
-from amble.schedule import timing
+from amble.results.run import Run, load_run
+from amble.schedule import cost
 from amble.schedule.timing import Timing
 from amble.simulation import tuning
 from amble.simulation.simulate import resume, simulate
@@ -155,7 +156,7 @@ def calibrate(jobs: Sequence[Job], file: Path) -> None:
         if key_of(job) not in known:
             problem = problem_of(job.figure, job.seeds[0])
             # a worker computes on one thread, so the thread's own time is what a visit takes when nothing else runs
-            seconds = np.median(timing.measured(methods.check(job.method, problem), problem, time.thread_time))
+            seconds = np.median(cost.measured(methods.check(job.method, problem), problem, time.thread_time))
             known[key_of(job)] = float(f"{seconds:.3g}")
             text = json.dumps({"machine": this_machine(), "visit_s": known}, indent=2)
             write_whole({file: f"{text}\n".encode()})
@@ -164,7 +165,7 @@ def calibrate(jobs: Sequence[Job], file: Path) -> None:
 def modelled(job: Job) -> float:
     """What a visit takes in the fixed cost model, the same on every machine."""
     problem = problem_of(job.figure, job.seeds[0])
-    return float(f"{np.median(timing.modelled(methods.check(job.method, problem), problem)):.3g}")
+    return float(f"{np.median(cost.modelled(methods.check(job.method, problem), problem)):.3g}")
 
 
 def machine_of(folder: Path) -> dict[str, str]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from amble import methods
-from amble.paper.plan import DENSITY, FIGURES, LOCAL, SEEDS, TOKENS, Figure, Job
+from amble.paper.plan import DENSITY, FIGURES, SEEDS, TOKENS, Figure, Job
 from amble.paper.runs import make_all
+from amble.results.reaching import LOCAL
 from amble.results.run import Run
 
 FIGURE = FIGURES[1]  # cadata: it has rows for a thousand agents

@@ -5,10 +5,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from amble.paper.plan import LOCAL
 from amble.report.claims import Cell, Claim, Row, Verdict, overall
 from amble.report.sections import TIME, UNITS
-from amble.results.reaching import records_within
+from amble.results.reaching import LOCAL, records_within
 from amble.results.run import Run
 
 LEVELS = (0.5, 0.9, 0.99)  # shares of the gap between where a run begins and the optimum's metric

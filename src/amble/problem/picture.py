@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from amble.drawing import COLOURS, new_figure, save
 from amble.errors import AmbleError, need
-from amble.report.figures import COLOURS, new_figure, save
 
 LABELS_MAX = 20
 AGENTS_NAMED_MAX = 60

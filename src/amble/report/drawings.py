@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from amble.drawing import COLOURS
 from amble.errors import need
-from amble.report.figures import COLOURS
 from amble.report.markup import Markup, join, tag
 from amble.results.run import Run
 

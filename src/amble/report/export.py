@@ -9,12 +9,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from amble.errors import AmbleError
+from amble.files import ending, write_whole
 from amble.report.looks import looks
 from amble.report.page import write_page
 from amble.report.paper_figure import section_figure
 from amble.report.sections import Section, slugs
 from amble.results.reaching import column_of
-from amble.results.run import Run, base_path, ending, load_run, write_whole
+from amble.results.run import Run, base_path, load_run
 
 COLUMNS = ("hop", "time_s", "comm_units", "bytes", "idle", "objective", "suboptimality",
            "distance", "distance_local", "metric", "metric_local")  # fmt: skip

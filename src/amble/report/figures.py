@@ -1,38 +1,17 @@
 """Figures like the paper's: the metric against virtual time and against communication."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from amble.errors import AmbleError, need
+from amble.drawing import COLOURS, STYLES, new_figure, save
+from amble.errors import need
+from amble.results.pictures import stragglers
 from amble.results.reaching import column_of
-from amble.results.run import write_whole
 
-# Okabe and Ito's colours, told apart by colour-blind readers too
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
-STYLES = ("-", "--", "-.")  # when the colours begin again
-STRAGGLERS_NAMED = 4  # in a title; of more, only their number
 READINGS_APART = 0.01  # relative difference of the two readings of the model from which both are drawn
-
-
-def new_figure(width: float, height: float) -> Any:
-    """A figure without a window or global state."""
-    return need("matplotlib.figure", "sim").Figure(figsize=(width, height), layout="constrained", dpi=150)
-
-
-def save(figure: Any, path: Path) -> Path:
-    """Write the figure in the format of the path's ending, whole or not at all."""
-    ending = path.suffix.lstrip(".").lower()
-    if ending not in figure.canvas.get_supported_filetypes():
-        raise AmbleError(f"{path.name!r} was given for a figure; end it in .png, .svg or .pdf.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format=ending)
-    write_whole({path: drawn.getvalue()})
-    return path
 
 
 def shown_column(comparison: Any) -> tuple[str, str]:
@@ -85,17 +64,6 @@ def curve(run: Any, cost: str, column: str) -> tuple[Any, Any]:
     x, y = run.history[cost], run.history[column]
     drawn = (x > 0) & np.isfinite(y) & (np.abs(y) < 1e6)
     return x[drawn], y[drawn]
-
-
-def stragglers(run: Any) -> str:
-    """Who takes how many times as long to compute, as a second line of a title; nothing where all are alike."""
-    slow = [(agent, factor) for agent, factor in run.timing.slowdown if factor != 1]
-    if not slow:
-        return ""
-    if len(slow) > STRAGGLERS_NAMED:
-        factors = [factor for _, factor in slow]
-        return f"\n{len(slow)} stragglers, {min(factors):g}x to {max(factors):g}x"
-    return "\nstragglers: " + ", ".join(f"agent {agent} ({factor:g}x)" for agent, factor in slow)
 
 
 def first_message(runs: Sequence[Any], cost: str) -> float | None:

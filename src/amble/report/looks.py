@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from amble import methods
-from amble.report.figures import COLOURS
+from amble.drawing import COLOURS
 from amble.report.sections import Line, Section, lines
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 
 from amble.errors import AmbleError, need
+from amble.files import write_whole
 from amble.report.curves import section_curves
 from amble.report.drawings import holdings_drawing, network_drawing
 from amble.report.looks import looks
@@ -15,7 +16,6 @@ from amble.report.made import made
 from amble.report.markup import Markup, join, tag
 from amble.report.results import claim_block, pairs, results_table, summary_tables
 from amble.report.sections import BYTES, UNITS, Section, columns, lines, slugs
-from amble.results.run import write_whole
 
 HOW_MADE = (
     "Made by amble from saved runs: amble report RUN... -o report.html. The numbers are computed from what the runs "

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from amble.drawing import new_figure, save
 from amble.errors import need
 from amble.report.curves import y_axis
-from amble.report.figures import begin_where_something_happens, new_figure, save, stragglers
+from amble.report.figures import begin_where_something_happens
 from amble.report.looks import Look, looks
 from amble.report.sections import TIME, UNITS, Line, Section, band, columns, lines
+from amble.results.pictures import stragglers
 
 WIDTH_IN = 7.16  # two columns of an IEEE page
 STYLES = ("-", "--", "-.")

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble import methods
-from amble.paper.plan import LOCAL
 from amble.report.claims import Claim
 from amble.report.figures import readings_differ
-from amble.results.reaching import column_of
+from amble.results.reaching import LOCAL, column_of
 from amble.results.run import Run, settings_text
 from amble.schedule import timing
 

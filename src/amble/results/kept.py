@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from amble.errors import AmbleError
-from amble.results.run import base_path, ending
+from amble.files import ending
+from amble.results.run import base_path
 
 NUMBERED = re.compile(r"\d+-.+")  # 1-i-bcd, 2-api-bcd, ...
 PICTURES = ("compare.png", "partition.png", "network.png", "timeline.png")  # that amble compare draws

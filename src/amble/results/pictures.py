@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from amble.drawing import COLOURS, new_figure, save
 from amble.errors import AmbleError, need
-from amble.report.figures import COLOURS, new_figure, save, stragglers
 from amble.schedule.rounds import Rounds
 
 AGENTS_NAMED_MAX = 120
 STEPS_DRAWN = 4
+STRAGGLERS_NAMED = 4  # in a title; of more, only their number
 
 
 def network_picture(run: Any, path: Path) -> Path:
@@ -120,3 +121,14 @@ def _rounds_picture(run: Any, path: Path, rounds: int) -> Path:
     figure.suptitle(title + stragglers(run), fontsize=10)
     axes.spines[["top", "right", "left"]].set_visible(False)
     return save(figure, path)
+
+
+def stragglers(run: Any) -> str:
+    """Who takes how many times as long to compute, as a second line of a title; nothing where all are alike."""
+    slow = [(agent, factor) for agent, factor in run.timing.slowdown if factor != 1]
+    if not slow:
+        return ""
+    if len(slow) > STRAGGLERS_NAMED:
+        factors = [factor for _, factor in slow]
+        return f"\n{len(slow)} stragglers, {min(factors):g}x to {max(factors):g}x"
+    return "\nstragglers: " + ", ".join(f"agent {agent} ({factor:g}x)" for agent, factor in slow)

@@ -6,6 +6,8 @@ import numpy as np
 
 from amble.errors import AmbleError, is_number, unknown
 
+LOCAL = "_local"  # of a column: read at the mean of the agents' x, not at the tokens' mean
+
 COSTS = ("time_s", "comm_units", "bytes", "hop")
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-import os
 import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from amble import methods
 from amble.arrays import as_tuple, from_named, named_leaves
 from amble.engines import State
 from amble.errors import AmbleError, as_path, is_number, need
+from amble.files import ending, write_whole
 from amble.methods import own
 from amble.networks.network import Network
 from amble.networks.walks import Matrix
@@ -307,23 +307,6 @@ class Run:
         except OSError as error:
             raise AmbleError(f"the run cannot be saved to {base} ({error.strerror}); give a path of yours.") from error
         return ending(base, ".json")
-
-
-def write_whole(files: dict[Path, bytes]) -> None:
-    """All under other names first, so that nobody ever sees half a file, or one without the others."""
-    try:
-        for path, content in files.items():
-            ending(path, ".part").write_bytes(content)
-        for path in files:
-            os.replace(ending(path, ".part"), path)
-    finally:
-        for path in files:
-            ending(path, ".part").unlink(missing_ok=True)
-
-
-def ending(base: Path, suffix: str) -> Path:
-    """The name with an ending added; with_suffix would cut a name that has a dot."""
-    return base.with_name(base.name + suffix)
 
 
 def base_path(path: str | Path) -> Path:

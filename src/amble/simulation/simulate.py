@@ -19,6 +19,7 @@ from amble.randomness import check_seed
 from amble.results.history import with_history
 from amble.results.run import Run
 from amble.schedule import timing as timings
+from amble.schedule.cost import compute_seconds
 from amble.schedule.rounds import Rounds
 from amble.simulation import penalised as penalty
 from amble.simulation.planning import limits, plan, reason, record_hops
@@ -106,7 +107,7 @@ def simulate(
             method, tuning = search(method, problem, network, watch=meter.update, **options)
     timing = timings.make(timing)
     with explained(method):
-        compute_s = timings.compute_seconds(timing, method, problem)
+        compute_s = compute_seconds(timing, method, problem)
         message_numbers = methods.message_numbers(method, problem.dimension)
     begun = Run(
         method=method,

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from amble.errors import AmbleError
+from amble.files import write_whole
 from amble.live.chaos.checkers import Broken
 from amble.live.chaos.kinds import Faults
 from amble.live.chaos.world import World
-from amble.results.run import write_whole
 
 COUNTED = ("visit", "reissue", "recount", "absorbed", "stopped")  # of what agents report
 BATCH = 8  # seeds of one job: about three seconds

@@ -12,6 +12,7 @@ import numpy as np
 from amble import networks
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, unknown
+from amble.files import write_whole
 from amble.live.cluster import cluster
 from amble.live.cluster.cluster import Cluster
 from amble.live.cluster.folder import MADE, RUN, check_folder, hold, remove
@@ -26,7 +27,6 @@ from amble.live.settings.parts import make_method
 from amble.networks.network import Network
 from amble.problem.optimum import Optimum
 from amble.problem.problem import Problem, split
-from amble.results.run import write_whole
 from amble.simulation.experiment import Experiment
 
 LOOK_S = 0.25

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from amble.data.datasets import count
 from amble.data.named import few
 from amble.errors import AmbleError, need
+from amble.files import ending
 from amble.live import process, status
 from amble.live.formats.shape import Shape
 from amble.live.journal import file as journal_file
@@ -23,7 +24,6 @@ from amble.live.records.collect import JOURNAL
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.transport.zenoh.sockets import check_free
 from amble.live.trust import certificates, identity
-from amble.results.run import ending
 
 DIAL_S = 3.0  # for a connection, and then for the handshake
 # In TLS 1.3 one that does not take our certificate says so after our handshake is over: so long at least is waited for

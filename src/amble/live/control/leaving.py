@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from amble.errors import AmbleError, is_number
+from amble.files import write_whole
 from amble.live.agent.node import LEAVE
 from amble.live.control import glance
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.status import RUNNING, read
-from amble.results.run import write_whole
 
 WITHIN_MAX_S = 86_400.0
 GRACE_S = 10.0  # for the agent to see the file, and to end

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from amble.errors import AmbleError, is_number
+from amble.files import write_whole
 from amble.live.agent.node import STOP
 from amble.live.control import glance
 from amble.live.process import as_bytes
 from amble.live.status import read
-from amble.results.run import write_whole
 
 WITHIN_MAX_S = 86_400.0
 LOOK_S = 0.2

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from amble.errors import AmbleError
+from amble.files import ending
 from amble.live.core.packing import Refusal
 from amble.live.journal.rows import Rows
-from amble.results.run import ending
 
 FORMAT = 4
 WITHOUT_BURIED = 3  # an earlier format, which names the buried in words only

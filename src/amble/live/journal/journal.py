@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from amble.errors import AmbleError
+from amble.files import ending
 from amble.live.core.effects import Persist, Report, Visit
 from amble.live.core.packing import digest
 from amble.live.formats.shape import Shape
 from amble.live.journal import file as journal_file
 from amble.live.journal.file import sentences
 from amble.live.journal.rows import Rows
-from amble.results.run import ending
 
 PUT = "INSERT INTO rows VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body"
 VISIT = "INSERT INTO visits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

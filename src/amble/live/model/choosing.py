@@ -6,9 +6,10 @@ import numpy as np
 
 from amble.arrays import BEYOND
 from amble.errors import AmbleError
+from amble.files import ending
 from amble.live.model.model import Model
 from amble.live.model.trained import FILE, Trained, load
-from amble.results.run import Run, base_path, ending, load_run
+from amble.results.run import Run, base_path, load_run
 
 
 def choose(path: Path) -> Trained:

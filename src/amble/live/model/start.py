@@ -14,9 +14,9 @@ import numpy as np
 from amble.arrays import BEYOND
 from amble.data.packed import read_npy
 from amble.errors import AmbleError
+from amble.files import write_whole
 from amble.live import toml
 from amble.live.model.model import Model
-from amble.results.run import write_whole
 
 FILE = "start.npy"
 KIND = toml.Kind(

@@ -12,10 +12,10 @@ import numpy as np
 
 from amble.arrays import BEYOND
 from amble.errors import AmbleError
+from amble.files import write_whole
 from amble.live.model import model as models
 from amble.live.model.model import Model
 from amble.problem.prediction import predict
-from amble.results.run import write_whole
 
 FORMAT = 1
 FILE = "model.npz"

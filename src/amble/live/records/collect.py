@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from amble.errors import AmbleError
+from amble.files import ending
 from amble.live import status
 from amble.live.journal import file as journal_file
 from amble.live.journal.journal import Event, Visited, read_events
 from amble.live.records.record import Record
 from amble.live.settings.agent_config import FILE, AgentConfig, agents_in
-from amble.results.run import ending
 
 JOURNAL = "journal.db"
 

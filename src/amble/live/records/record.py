@@ -16,9 +16,9 @@ import numpy as np
 
 from amble.data.datasets import count
 from amble.errors import AmbleError
+from amble.files import write_whole
 from amble.live.journal.file import ARITHMETIC
 from amble.live.journal.journal import Event, Visited, event_of
-from amble.results.run import write_whole
 
 FORMAT, WITHOUT_BURIED = 3, 2  # the earlier one named the buried in the words of an event only
 FILE = "record.npz"
