@@ -18,6 +18,7 @@ from amble.live.core import visits as live_visits
 from amble.live.core.effects import Ask, Custody, Left, Persist, Reply, Report, Settings, Share, Sight, Visit
 from amble.live.core.message import Ending, Epoch, Token
 from amble.live.core.packing import digest
+from amble.live.core.parcels import Holder, Parcel
 from amble.live.core.protocol import Core
 from amble.live.formats import wire
 from amble.live.journal.journal import VISIT, Event, Journal, Visited, read_events
@@ -101,8 +102,8 @@ def test_what_was_persisted_is_there_bit_for_bit_after_a_restart(tmp_path):
         rows = journal.load()
         assert_same(rows, state_after(3) | {"stopped": ENDING})
         assert all(leaf.flags.writeable for leaf in named_leaves(rows["holder"], "").values())
-        assert type(rows["holder"]) is live_visits.Holder
-        assert type(rows["custody/0"].message.payload) is live_visits.Parcel
+        assert type(rows["holder"]) is Holder
+        assert type(rows["custody/0"].message.payload) is Parcel
         assert journal.connection.execute("SELECT count(*) FROM rows").fetchone() == (8,)
     assert path.stat().st_mode & 0o777 == 0o600
 

@@ -47,14 +47,14 @@ from rival_samples import (
 @pytest.fixture
 def pilots(monkeypatch):
     """(visits, whether it diverged) of each pilot run that tuning makes."""
-    made, simulate = [], tuning.simulations.simulate
+    made, run_once = [], tuning.run_once
 
     def counted(method, problem, network, **options):
-        run = simulate(method, problem, network, **options)
+        run = run_once(method, problem, network, **options)
         made.append((options["hops"], run.history["hop"][-1], run.stopped))
         return run
 
-    monkeypatch.setattr(tuning.simulations, "simulate", counted)
+    monkeypatch.setattr(tuning, "run_once", counted)
     return made
 
 

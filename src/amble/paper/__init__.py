@@ -1,0 +1,1 @@
+"""`amble reproduce`: the paper's runs, claims and page."""

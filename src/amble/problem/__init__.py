@@ -1,0 +1,1 @@
+"""All agents' losses together: from rows to losses, the pooled optimum, predictions."""

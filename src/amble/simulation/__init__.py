@@ -1,0 +1,1 @@
+"""simulate, tune and compare: plan a run, replay it, record it."""

@@ -16,7 +16,8 @@ from amble.randomness import check_seed
 from amble.results.kept import check_folder, remove_runs
 from amble.results.run import Run
 from amble.simulation import penalised as penalty
-from amble.simulation.simulate import check_problem, simulate
+from amble.simulation.running import check_problem
+from amble.simulation.simulate import simulate
 
 TABLE_WIDTH = 80
 REPLACE = "give another folder, or again=True to replace it"

@@ -20,7 +20,7 @@ from amble.schedule import timing as timings
 from amble.simulation import penalised
 from amble.simulation.comparison import Comparison, compare
 from amble.simulation.planning import limits
-from amble.simulation.simulate import initial_model
+from amble.simulation.running import initial_model
 
 LIMITS = ("hops", "time_s", "comm_units", "tolerance")
 # the kinds of settings that have no default, where they are not whole numbers

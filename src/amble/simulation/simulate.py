@@ -1,30 +1,17 @@
-"""simulate: make the schedule, replay it, record; resume: go on with a run as if it had never stopped."""
+"""simulate: run a method in virtual time; resume: go on with a run as if it had never stopped."""
 
-import time
-import warnings
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from amble import engines, methods, networks
-from amble.data.datasets import Dataset
-from amble.errors import AmbleError, check_flags, expect, is_whole
+from amble import methods, networks
+from amble.errors import AmbleError, check_flags, expect
 from amble.methods.own import Absent, explained
-from amble.networks import walks
-from amble.problem.optimum import UNASKED_GRADIENTS, UNASKED_LAPS, Watch
 from amble.problem.problem import Problem
-from amble.progress import Meter, interruptible
+from amble.progress import Meter
 from amble.randomness import check_seed
-from amble.results.history import with_history
 from amble.results.run import Run
-from amble.schedule import timing as timings
-from amble.schedule.cost import compute_seconds
-from amble.schedule.rounds import Rounds
-from amble.simulation import penalised as penalty
-from amble.simulation.planning import limits, plan, reason, record_hops
-
-PIECE_S = 0.2  # what is computed between two looks at the progress bar and at Ctrl-C
+from amble.simulation.planning import limits
+from amble.simulation.running import check_problem, check_records, measured, run_once, stages
+from amble.simulation.tuning import tune as search
 
 
 def simulate(
@@ -89,49 +76,32 @@ def simulate(
     """
     check_problem(problem)
     check_flags(tune=tune, penalised=penalised, optimum=optimum, progress=progress)
-    method = methods.check(method, problem)
-    if penalised:
-        penalty.check(method)
     seed = check_seed(seed)
     network = networks.make(network, problem.agents, seed=seed)
-    if every is not None and not (is_whole(every) and every >= 1):
-        raise AmbleError(f"every={every!r} was given; records are a whole number of hops apart, at least one.")
-    start = None if start is None else initial_model(start, problem)
-    if isinstance(walk, str) and walk == "auto":
-        walk = "stretches" if hasattr(method, "gift") and method.tokens > 1 else "cycle"
-    if tune:
-        from amble.simulation.tuning import tune as search  # which calls simulate
-
-        options = {"walk": walk, "timing": timing, "seed": seed, "start": start, "engine": engine}
+    same: dict[str, Any] = {"walk": walk, "timing": timing, "seed": seed, "start": start, "engine": engine}
+    record: dict[str, Any] = {}
+    if tune:  # all that can be wrong is said before it
+        method = methods.check(method, problem)
+        check_records(method, every, penalised)
+        limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
         with Meter(f"tuning {method.label}", None, show=progress, unit="pilot runs") as meter:
-            method, tuning = search(method, problem, network, watch=meter.update, **options)
-    timing = timings.make(timing)
-    with explained(method):
-        compute_s = compute_seconds(timing, method, problem)
-        message_numbers = methods.message_numbers(method, problem.dimension)
-    begun = Run(
-        method=method,
-        network=network,
-        walk=walk if isinstance(walk, str) else walks.matrix(walk, network),
-        timing=timing,
-        seed=seed,
-        every=None if every is None else int(every),
-        compute_s=compute_s,
-        message_bytes=8 * message_numbers,
-        problem=describe(problem),
-        tuning=tuning if tune else {},
-        start=start,
-        schedule=Rounds(np.zeros(0)),
-        state=engines.State((), (), (), (), ()),  # the engine's, below
-        recorded=np.zeros(0, np.int64),
-        consensus=np.zeros((0, problem.dimension)),
-        local=np.zeros((0, problem.dimension)),
-        history={"penalised": np.zeros(0)} if penalised else {},
+            method, record = search(method, problem, network, watch=meter.update, **same)
+    return run_once(
+        method,
+        problem,
+        network,
+        hops=hops,
+        rounds=rounds,
+        time_s=time_s,
+        comm_units=comm_units,
+        tolerance=tolerance,
+        every=every,
+        penalised=penalised,
+        optimum=optimum,
+        progress=progress,
+        tuning=record,
+        **same,
     )
-    stop = limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
-    with explained(method):
-        done = _stages(begun, problem, stop, tolerance, engine, progress)
-    return _measured(done, problem, optimum, progress)
 
 
 def resume(
@@ -179,161 +149,5 @@ def resume(
     stop = limits(run.method, problem, hops, rounds, time_s, comm_units, tolerance)
     asked = run.problem.get("optimum", {}).get("asked", True)
     with explained(run.method):
-        done = _stages(run, problem, stop, tolerance, engine, progress)
-    return _measured(done, problem, asked, progress)
-
-
-def _measured(run: Run, problem: Problem, optimum: bool, show: bool) -> Run:
-    """The run with its history, and a warning where the optimum was looked for and is not known. Ctrl-C ends the search
-    for the optimum, and the run is kept."""
-    with interruptible() as asked, Meter("optimum", None, show=show, unit="gradients") as meter:
-        before = asked.times  # an earlier one ended the run, not this search
-        laps = run.schedule.hops if methods.is_round(run.method) else run.schedule.hops // problem.agents
-        watch = Watch(max(UNASKED_GRADIENTS, UNASKED_LAPS * laps), meter.update, lambda: asked.times > before)
-        done = with_history(run, problem, optimum, watch)
-    about = done.problem["optimum"]
-    if about["asked"] and not about["known"]:
-        message = f"{about['why']} The history has no suboptimality, distance and distance_local."
-        warnings.warn(message, stacklevel=3)
-    return done
-
-
-def check_problem(problem: Any) -> None:
-    advice = "give an amble.Problem, such as amble.split(amble.load('diabetes'), agents=20)"
-    if isinstance(problem, Dataset):
-        advice = "deal it out to agents first: amble.split(data, agents=20)"
-    expect(problem, Problem, "the problem", advice)
-    _ = problem.digest  # computed once: it asks each objective of your own, and refuses answers that no run could use
-
-
-def describe(problem: Problem) -> dict[str, Any]:
-    """What a run says about its problem: enough to use its model elsewhere, and to show who held what."""
-    about = {"name": problem.name, "task": problem.task, "agents": problem.agents, "dimension": problem.dimension}
-    about |= {"digest": problem.digest, "settings": problem.settings}
-    if problem.scaling is not None:
-        about["scaling"] = {key: np.asarray(value).tolist() for key, value in problem.scaling._asdict().items()}
-        about["intercept"] = bool(problem.settings.get("intercept", True))
-    if problem.labels is not None:
-        about["labels"] = problem.labels.tolist()
-    if problem.columns is not None:
-        about["columns"] = list(problem.columns)
-    if problem.target is not None:
-        about["target"] = problem.target
-    if problem.names is not None:
-        about["names"] = list(problem.names)
-    if problem.holdings is not None:
-        about["holdings"] = problem.holdings
-    return about
-
-
-def initial_model(start: Any, problem: Problem) -> Any:
-    """The initial model as numbers, checked."""
-    try:
-        if np.iscomplexobj(start):
-            raise TypeError
-        model = np.array(start, np.float64)
-    except (TypeError, ValueError) as error:
-        raise AmbleError(f"start={start!r} was given; it must be {problem.dimension} real numbers.") from error
-    if model.shape != (problem.dimension,):
-        raise AmbleError(f"start has shape {model.shape}; {problem!r} needs ({problem.dimension},), as run.model has.")
-    if not np.isfinite(model).all():
-        raise AmbleError("start has numbers that are not finite; give finite ones.")
-    return model
-
-
-def _stages(run: Run, problem: Problem, stop: dict[str, Any], tolerance: float | None, engine: str, show: bool) -> Run:
-    """With a tolerance, in stages that grow fourfold: nobody knows how long a schedule it takes, and each goes on with
-    the last as if it had never stopped."""
-    if tolerance is not None and stop["hops"] is not None and stop["time_s"] is None and stop["comm_units"] is None:
-        lap = 1 if methods.is_round(run.method) else problem.agents
-        stage = max(64 * lap, 4 * (int(run.recorded[-1]) if len(run.recorded) else 0))
-        while stage < stop["hops"]:
-            run = _go(run, problem, {**stop, "hops": stage}, tolerance, engine, show)
-            if run.stopped not in ("hops", "rounds"):
-                return run
-            stage *= 4
-    return _go(run, problem, stop, tolerance, engine, show)
-
-
-def _go(
-    run: Run,
-    problem: Problem,
-    stop: dict[str, Any],
-    tolerance: float | None,
-    engine: str,
-    show: bool,
-) -> Run:
-    """Replay from where the run stands to the end of the schedule, recording as it goes."""
-    machine = engines.make(engine, run.method, problem, run.network, run.start)
-    schedule = plan(run, stop)
-    grid = record_hops(schedule.hops, run.every)
-    fresh = len(run.recorded) == 0
-    hop = 0 if fresh else int(run.recorded[-1])
-    if schedule.hops < hop:
-        raise AmbleError(f"the run already stands at hop {hop}; give a limit beyond it.")
-    state = machine.start() if fresh else run.state
-    kept = np.isin(run.recorded, grid)  # the last record of an earlier stop may lie between the grid's
-    records = list(zip(run.recorded[kept].tolist(), run.consensus[kept], run.local[kept], strict=True))
-    penalised = list(run.history["penalised"][kept]) if "penalised" in run.history else None  # None: not asked for
-
-    def record(hop: int, model: Any, local: Any) -> None:
-        records.append((hop, model, local))
-        if penalised is not None:
-            penalised.append(penalty.penalised(run.method, problem, state))
-
-    if fresh:
-        record(0, *machine.read(state))
-
-    lap = 1 if methods.is_round(run.method) else problem.agents
-    at_record = {*grid.tolist(), schedule.hops}
-    at_lap = set() if tolerance is None else set(range(lap, schedule.hops + 1, lap))
-    pauses = np.array(sorted(at_record | at_lap))
-    if tolerance is not None and hop % lap:  # stopped within a lap: what it began with has to be found again
-        lap_model = machine.read(machine.advance(machine.start(), schedule, 0, hop - hop % lap))[0]
-    else:
-        lap_model = machine.read(state)[0]
-    stopped = reason(run, schedule, stop)
-    piece = 64
-    with interruptible() as asked, Meter(run.method.label, schedule.hops, hop, show) as meter:
-        while hop < schedule.hops:
-            end = min(int(pauses[np.searchsorted(pauses, hop, side="right")]), hop + piece)
-            began = time.perf_counter()
-            state = machine.advance(state, schedule, hop, end)
-            if end - hop == piece and time.perf_counter() - began < PIECE_S:
-                piece *= 2
-            hop = end
-            meter.update(hop)
-            if int(state.lost) >= 0:
-                stopped = "diverged"
-                break
-            if hop in at_record or hop in at_lap:
-                model, local = machine.read(state)
-                if hop in at_record:
-                    record(hop, model, local)
-                if tolerance is not None and hop in at_lap:
-                    if np.linalg.norm(model - lap_model) <= tolerance * np.linalg.norm(model):
-                        stopped = "tolerance"
-                        break
-                    lap_model = model
-            if asked.is_set():
-                stopped = "interrupted"
-                break
-    if records[-1][0] != hop:
-        record(hop, *machine.read(state))
-    if stopped == "diverged":
-        advice = 'try form="scalar", or one token'
-        if positive := methods.positive(run.method):
-            advice = f"try another {' or '.join(positive)}, or tune=True (--tune)"
-        after = f"{'round' if methods.is_round(run.method) else 'hop'} {int(state.lost) + 1}"
-        warnings.warn(f"{run.label} diverged: not finite from {after} on; {advice}.", stacklevel=3)
-    recorded, consensus, local = (np.array(column) for column in zip(*records, strict=True))
-    return replace(
-        run,
-        schedule=schedule.first(hop),
-        state=state.on_numpy(),
-        recorded=recorded,
-        consensus=consensus,
-        local=local,
-        history={} if penalised is None else {"penalised": np.array(penalised)},
-        stopped=stopped,
-    )
+        done = stages(run, problem, stop, tolerance, engine, progress)
+    return measured(done, problem, asked, progress)

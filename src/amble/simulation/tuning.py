@@ -22,7 +22,7 @@ from amble import engines, methods
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 from amble.results.run import Run
-from amble.simulation import simulate as simulations
+from amble.simulation.running import run_once
 
 PILOT_LAPS = 50  # visits per agent in each pilot run
 LONG = 20  # how many times as long the chosen value must hold
@@ -109,9 +109,7 @@ def tune(
             warnings.simplefilter("ignore")
             own = replace(method, **{name: value})
             every = 1 if methods.is_round(method) else problem.agents  # a record per lap
-            run = simulations.simulate(
-                own, problem, network, hops=hops, every=every, optimum=False, progress=False, **options
-            )
+            run = run_once(own, problem, network, hops=hops, every=every, optimum=False, progress=False, **options)
         done += 1
         watch(done, max(done, least))
         return trial(run, problem, reading or "")

@@ -1,0 +1,1 @@
+"""Many agents on one machine: `amble up`."""

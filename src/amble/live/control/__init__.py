@@ -1,0 +1,1 @@
+"""What a person asks of agents: how is it going, could you start, leave, stop."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from amble.arrays import Array
 from amble.live.core.message import Epoch
-from amble.live.core.visits import LAPS_MAX, Holder, Parcel, Visits
+from amble.live.core.parcels import LAPS_MAX, Holder, Parcel, Visits
 from amble.methods.copies import Agent, Slot
 from amble.methods.gifts import Token
 

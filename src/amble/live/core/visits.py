@@ -12,44 +12,21 @@ A token begins with the initial model, `start`. Where the weight is N it stands 
 given, until that agent gives its own; after a recount nothing of it is left.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from amble import methods
-from amble.arrays import Array, norm
+from amble.arrays import Array
 from amble.live.core import accounts
 from amble.live.core.accounts import Account
 from amble.live.core.message import Epoch
+from amble.live.core.parcels import LAPS_MAX, Holder, NoShare, Parcel, Visits
+from amble.live.core.tracked_visits import TrackedVisits
 from amble.methods import boards
 from amble.methods.gifts import Slot, nothing
 
-LAPS_MAX = 3  # visits of a recount, in agents awaited: those who are not met by then are taken in later
 DEFINITE = 1e-9  # of the mean diagonal: a weight with a more negative eigenvalue is no sum of gifts
-
-
-class Parcel(NamedTuple):
-    """What travels. Every leaf is a float64 array."""
-
-    token: Any  # the method's own
-    members: Array  # agents in the account that estimates are read from
-    since: Array  # visits since the recount began; -1: there is none
-    calm: Array  # visits in a row at which the model had moved by less than the tolerance
-    buried: Array  # one per place of the run: 1 for agents that are counted out
-    met: Array  # one per place: the hop of the agent's last visit
-
-    @property
-    def recounting(self) -> bool:
-        return bool(self.since >= 0)
-
-
-class Holder(NamedTuple):
-    """What an agent keeps for itself."""
-
-    agent: Any  # the method's
-    z: Array  # the estimate at the last visit
-    visits: Array
 
 
 class GiftToken(NamedTuple):
@@ -69,49 +46,6 @@ class Giver(NamedTuple):
     @property
     def x(self) -> Array:
         return self.own.x
-
-
-class NoShare(NamedTuple):
-    """Nothing is remembered of a single token."""
-
-
-@dataclass(frozen=True)
-class Visits:
-    """What all kinds have."""
-
-    method: Any
-    dimension: int
-    agents: int  # at the beginning
-    tolerance: float = 0.0
-    room: int = 0  # for agents that come later
-    start: Any = field(default=None, compare=False)  # the initial model; None: zeros
-
-    @property
-    def rules(self) -> Any:
-        return methods.rules(self.method, self.start)
-
-    @property
-    def initial(self) -> Array:
-        return np.zeros(self.dimension) if self.start is None else self.start
-
-    def holder(self, f: Any) -> Holder:
-        return Holder(self.rules.agent(f, self.initial), self.initial, np.zeros(()))
-
-    def counts(self) -> tuple[Array, Array, Array, Array]:
-        """Of a parcel that nobody has visited: since, calm, buried, met."""
-        return np.full((), -1.0), np.zeros(()), *np.zeros((2, self.agents + self.room))
-
-    def spent(self, parcel: Parcel) -> bool:  # noqa: ARG002
-        """Whether nobody could count this parcel on."""
-        return False
-
-    def counted(self, parcel: Parcel) -> Array:
-        """By places: whose data the model has, or who has left."""
-        return np.arange(len(parcel.met)) < self.agents
-
-    def still(self, holder: Holder, z: Array) -> bool:
-        """Whether the model has moved by no more than the tolerance since this agent last saw it."""
-        return bool(holder.visits > 0 and norm(z - holder.z) <= self.tolerance * norm(z))
 
 
 @dataclass(frozen=True)
@@ -323,8 +257,6 @@ class RawVisits(Visits):
 
 def kind(method: Any) -> Any:
     """Which visits a live agent makes; those that are `exact` go on without the dead."""
-    from amble.live.core.tracked_visits import TrackedVisits  # which builds upon this module
-
     if hasattr(method, "gift"):
         return GiftVisits
     return TrackedVisits if getattr(method, "token_rule", "") == "tracked" else RawVisits

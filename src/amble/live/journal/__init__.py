@@ -1,0 +1,1 @@
+"""What outlives a crash: an agent's journal, one SQLite file."""

@@ -1,6 +1,6 @@
 """The rows of an agent's state as bytes, for the journal: the names and types are those of protocol.Core.rows.
 
-    holder      what the agent keeps for itself (visits.Holder)
+    holder      what the agent keeps for itself (parcels.Holder)
     share/m     what it gave token m, and in which epoch (protocol.Share)
     sight/m     the newest that it knows of token m (protocol.Sight)
     custody/m   token m as it left, and whom it is meant for (protocol.Custody)

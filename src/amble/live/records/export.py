@@ -23,7 +23,7 @@ from amble.results.history import with_history
 from amble.results.run import Run
 from amble.schedule.schedule import Schedule
 from amble.simulation.planning import record_hops
-from amble.simulation.simulate import describe
+from amble.simulation.running import describe
 
 # causes (message.Cause) for which Run.stopped has another word; the others are the same in both
 STOPPED_BY_CAUSE: dict[str, str] = {"seconds": "time_s", "asked": "interrupted"}

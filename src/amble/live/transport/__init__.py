@@ -1,0 +1,1 @@
+"""Links between agents. What a transport must do, and the one over Eclipse Zenoh."""
