@@ -10,6 +10,7 @@ import pytest
 import amble
 from amble.paper.numbers import WITHIN, numbers
 from amble.paper.other_claims import Study
+from amble.paper.plan import FIGURES
 from amble.report.claims import Cell, Claim, Row, Verdict
 from amble.report.results import NONE, claim_block
 from amble.report.sections import Section
@@ -109,3 +110,9 @@ def test_the_kept_numbers_are_the_runs():
     assert "Relay" in reached
     assert any(line["comm_units"] is None for line in section["lines"])
     json.dumps(kept)
+
+
+def test_every_figure_is_there_at_the_captions_settings_and_tuned():
+    wanted = {(figure.data, group) for figure in FIGURES for group in (tables.CAPTIONS, tables.TUNED)}
+    assert len(KEPT["sections"]) == len(wanted)
+    assert {(section["data"], section["group"]) for section in KEPT["sections"]} == wanted
