@@ -26,6 +26,7 @@ from amble.live.journal import file as journal_file
 from amble.live.model import trained
 from amble.live.records import record
 from amble.live.settings import agent_config
+from amble.results.run import FORMAT as RUN_FORMAT
 from doc_blocks import ROOT
 
 KEPT = ROOT / "tests/formats"
@@ -112,7 +113,7 @@ def test_an_agent_does_not_go_on_from_a_journal_of_format_2(folder):
 
 
 WRITTEN = {
-    "saved run": amble.run.FORMAT,
+    "saved run": RUN_FORMAT,
     "model": trained.FORMAT,
     "record": record.FORMAT,
     "journal": journal_file.FORMAT,
@@ -132,4 +133,4 @@ def test_the_page_has_the_format_that_each_file_is_written_in():
 def test_a_file_is_kept_of_the_format_that_is_written_now():
     """Who changes a format keeps a file of the new one, before there is a next."""
     assert f"live-{journal_file.FORMAT}" in LIVE
-    assert (KEPT / f"run-{amble.run.FORMAT}").is_dir()
+    assert (KEPT / f"run-{RUN_FORMAT}").is_dir()
