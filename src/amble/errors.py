@@ -4,9 +4,11 @@ import difflib
 import importlib
 import numbers
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+NAMES_MAX, NEAR_MAX = 30, 5  # in a sentence: all names or, of more, those that look alike
 
 
 class AmbleError(ValueError):
@@ -39,10 +41,17 @@ def is_whole(value: Any) -> bool:
 def unknown(kind: str, given: Any, known: Iterable[str]) -> AmbleError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = sorted(known)
+    if len(names) > NAMES_MAX:
+        names = difflib.get_close_matches(str(given), names, NEAR_MAX, 0.3) or names[:NAMES_MAX]
     close = {name.lower(): name for name in names}
     near = difflib.get_close_matches(str(given).lower(), list(close), n=1, cutoff=0.6)
     hint = f"did you mean {close[near[0]]!r}? There are" if near else "choose one of"
     return AmbleError(f"there is no {kind} named {given!r}; {hint} {', '.join(names)}.")
+
+
+def few(texts: Sequence[str], most: int = 10) -> str:
+    """A list in a sentence: all of it, or its beginning and how many more there are."""
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most:,} more" if len(texts) > most else "")
 
 
 def need(module: str, extra: str) -> Any:

@@ -32,7 +32,7 @@ def init(
     ] = False,
     example: Annotated[bool, typer.Option("--example", help="Print a run file to begin with, and exit.")] = False,
 ) -> None:
-    from amble.errors import AmbleError, need
+    from amble.errors import AmbleError, few, need
 
     need("cryptography", "live")
     from amble.live.settings import bundle
@@ -48,9 +48,8 @@ def init(
     for note in config.notes():
         say(note, "note:")
     everybody = [*config.agents, *bundle.guests(folder)]
-    names = ", ".join(everybody[:10]) + (", ..." if len(everybody) > 10 else "")
     made = "new certificates and keys were" if renew else "an authority and a folder for each agent were"
-    say(f"{made} written to {out}/: {names}")
+    say(f"{made} written to {out}/: {few(everybody)}")
     say(f"Copy each folder to its machine; {out}/authority stays here.")
 
 

@@ -131,8 +131,10 @@ def _tell(plan: Any, cluster: Any, model: Any, absent: set[str]) -> None:
     best = plan.optimum(gone, tuple(joined.values()))
     whose = f" of all rows but those of {', '.join(sorted(gone))}" if gone else ""
     if plan.problem.heldout is not None:
+        from amble.problem.prediction import METRICS
+
         whole = "" if best is None else f"; of the centralised optimum{whose}: {plan.problem.metric(best):.4f}"
-        say(f"test {live.metric_name(plan.problem)} {plan.problem.metric(model.w):.4f}{whole}")
+        say(f"test {METRICS[plan.problem.task]} {plan.problem.metric(model.w):.4f}{whole}")
     if best is not None:
         say(f"distance of the model to the centralised optimum{whose}: {live.distance(model.w, best):.1e}")
 

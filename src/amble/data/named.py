@@ -10,9 +10,7 @@ from amble.data.files import DELIMITERS, from_table
 from amble.data.packed import as_text, inner_suffix, read_bytes, unpacked
 from amble.data.tables import Column, Table
 from amble.data.targets import find_target
-from amble.errors import AmbleError
-
-SHOWN_MAX = 10
+from amble.errors import AmbleError, few
 
 
 def read_named(
@@ -63,7 +61,3 @@ def select(names: list[str], columns: Sequence[str], target: str | int | None, w
             "target; name the target (target = in the run's [model])."
         )
     return [*sources, chosen]
-
-
-def few(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN_MAX]) + (f" and {len(names) - SHOWN_MAX:,} more" if len(names) > SHOWN_MAX else "")

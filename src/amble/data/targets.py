@@ -1,6 +1,5 @@
 """Which column is the target, and whether its cells are labels or amounts."""
 
-import difflib
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,7 @@ def find_target(table: Table, target: str | int | None, role: str = "target") ->
             f"{len(names) - 1}, or -1 for the last."
         ) from error
     except (TypeError, ValueError):
-        near = names if len(names) <= 30 else difflib.get_close_matches(str(target), names, 5, 0.3) or names[:30]
-        raise unknown(f"column of {table.where}", target, near) from None
+        raise unknown(f"column of {table.where}", target, names) from None
 
 
 def targets(table: Table, column: Column, task: str | None) -> tuple[Any, str]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from amble.arrays import Tree, tree_map
 from amble.data.partition import Parts, holdings
-from amble.errors import AmbleError, is_number, unknown
+from amble.errors import AmbleError, few, is_number, unknown
 from amble.losses import LeastSquares, Logistic, Softmax
 
 TASKS = ("regression", "classification")
@@ -88,6 +88,22 @@ def prepare(X: Any, scaling: Scaling, intercept: bool) -> Any:
     return np.column_stack([X, np.ones(len(X))]) if intercept else X
 
 
+def targets_in_units(y: Any, scaling: Scaling, labels: Any) -> Any:
+    """Targets in the model's own units: scaled or, with labels, the place of each in that list."""
+    if labels is None:
+        return (y - scaling.y_mean) / scaling.y_std
+    values, place = np.unique(y, return_inverse=True)
+    number = {label: k for k, label in enumerate(labels)}
+    return np.array([number[label] for label in values.tolist()])[place]
+
+
+def ridges(ridge: float, columns: int, intercept: bool) -> Any:
+    """The penalty on each unknown: none on the intercept, which is the last."""
+    penalty = np.full(columns, float(ridge))
+    penalty[columns - intercept :] = 0.0
+    return penalty
+
+
 def assemble(
     X: Any,
     y: Any,
@@ -123,25 +139,18 @@ def assemble(
     classes = 0 if labels is None else len(labels)
     loss = choose_loss(loss, classes)
     scaling = fit_scaling(X, y, scale, regression)
-
-    def targets(y: Any) -> Any:
-        """In the model's own units: scaled, or the numbers of the labels."""
-        return (y - scaling.y_mean) / scaling.y_std if labels is None else np.searchsorted(labels, y)
-
     rows = prepare(X, scaling, intercept)
-    wanted = targets(y).astype(np.float64)
-    penalty = np.full(rows.shape[1], ridge)
-    if intercept:
-        penalty[-1] = 0.0
+    wanted = targets_in_units(y, scaling, labels)
     held = None
     if test is not None:
-        held = Heldout(prepare(test[0], scaling, intercept), targets(test[1]), float(np.mean(wanted)))
+        y_test = targets_in_units(test[1], scaling, labels)
+        held = Heldout(prepare(test[0], scaling, intercept), y_test, float(np.mean(wanted)))
         if task == "regression" and np.all(np.abs(held.y - held.y_mean_train) <= 1e-12 * np.abs(wanted).max()):
             raise AmbleError(
                 "every test target is the mean of the training targets, so NMSE would divide by zero; give other test "
                 "rows, or none."
             )
-    stacked = stack(rows, wanted, parts, penalty, classes, weights, loss)
+    stacked = stack(rows, wanted, parts, ridges(ridge, rows.shape[1], intercept), classes, weights, loss)
     return {
         "agents": len(parts),
         "dimension": rows.shape[1] * (classes if loss == "softmax" else 1),
@@ -170,11 +179,10 @@ def check_test_labels(y: Any, labels: Any) -> None:
     """A model can never be right on a label that it was not shown, so such test rows are a slip."""
     strange = sorted(set(np.unique(y).tolist()) - set(labels.tolist()), key=str)
     if strange:
-        shown = ", ".join(map(repr, strange[:10])) + (", ..." if len(strange) > 10 else "")
+        tested, known = few(list(map(repr, strange))), few(list(map(repr, labels.tolist())))
         raise AmbleError(
-            f"the test rows have labels that no training row has: {shown}; training has "
-            f"{', '.join(map(repr, labels[:10].tolist()))}{', ...' if len(labels) > 10 else ''}. Move such rows to the "
-            "training data, or drop them."
+            f"the test rows have labels that no training row has: {tested}; training has {known}. Move such rows to "
+            "the training data, or drop them."
         )
 
 

@@ -9,6 +9,8 @@ from amble.errors import AmbleError, shown
 from amble.problem.assemble import Scaling, prepare
 from amble.problem.rows import check_width, in_order
 
+METRICS = {"regression": "NMSE", "classification": "accuracy"}
+
 
 def predict(
     w: Any, X: Any, scaling: Scaling, intercept: bool, labels: Any, columns: Sequence[str] | None = None
@@ -31,6 +33,13 @@ def guess(W: Any, rows: Any, regression: bool) -> Any:
         return W @ rows.T
     scores = (W.reshape(-1, rows.shape[1]) @ rows.T).reshape(len(W), -1, len(rows))
     return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def score(predicted: Any, y: Any, mean: float, regression: bool) -> Any:
+    """Of each row of predictions the NMSE |predicted - y|^2 / |y - mean|^2 (nan if all y are the mean), or accuracy."""
+    if not regression:
+        return np.mean(predicted == y, axis=-1)
+    return np.sum((predicted - y) ** 2, axis=-1) / (np.sum((y - mean) ** 2) or np.nan)
 
 
 def check_model(w: Any) -> Any:

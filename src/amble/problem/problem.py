@@ -12,13 +12,12 @@ import numpy as np
 from amble.arrays import Tree, tree_map
 from amble.data.datasets import Dataset
 from amble.data.partition import Parts, by_group, partition, settle
-from amble.errors import AmbleError, expect, is_number, is_whole, shown
+from amble.errors import AmbleError, expect, is_whole, shown
 from amble.losses import LeastSquares, Logistic, Softmax, own
 from amble.problem.assemble import Heldout, Scaling, assemble, check_rows, pool
 from amble.problem.optimum import UNASKED_GRADIENTS, UNASKED_UP_TO, UNASKED_UP_TO_OWN, NoOptimum, Optimum, Watch, find
-from amble.problem.prediction import check_model, guess, predict
-from amble.problem.rows import check_pairs, heldout_rows, in_order, infer_task, names_of
-from amble.randomness import check_seed
+from amble.problem.prediction import check_model, guess, predict, score
+from amble.problem.rows import check_pairs, heldout_rows, hold_out, in_order, infer_task, names_of
 
 SCORES_AT_ONCE = 2**22
 AGENTS = 20  # where no number is given
@@ -252,10 +251,7 @@ class Problem:
         at_once = max(1, SCORES_AT_ONCE * X.shape[1] // (X.shape[0] * self.dimension))
         for some in np.split(finite, range(at_once, len(finite), at_once)):
             predicted = guess(W[some], X, self.task == "regression")
-            if self.task == "regression":
-                found[some] = np.sum((predicted - y) ** 2, axis=1) / np.sum((y - mean) ** 2)
-            else:
-                found[some] = np.mean(predicted == y, axis=1)
+            found[some] = score(predicted, y, mean, self.task == "regression")
         return found
 
     def plot_partition(self, path: str | Path) -> Path:
@@ -505,38 +501,21 @@ def split(
     """
     advice = "give an amble.Dataset, such as amble.load('diabetes') or amble.read_file('rows.csv')"
     expect(data, Dataset, "the data", advice)
-    if not (is_number(test) and 0 <= test < 1):
-        raise AmbleError(f"test={test} was given; it is the share of rows held out, from 0 to below 1.")
     X, y = check_rows(in_order(data.X, data.columns, data.name), data.y, data.task, data.name)
-    X_test, y_test = data.X_test, data.y_test
-    if groups is None and data.groups is not None:
-        groups = data.groups
+    groups = data.groups if groups is None else groups
     if groups is not None:
         by_group(groups, len(y))  # one label per row, before any is held out
         groups = np.asarray(groups)
-    if X_test is None and test > 0:
-        if len(y) < 2:
-            raise AmbleError(f"{data.name} has 1 row, and a share of all rows is held out; give more rows, or test=0.")
-        order = np.random.default_rng([check_seed(seed), 0]).permutation(len(y))
-        out = order[: max(1, round(test * len(y)))]
-        if groups is not None:  # the last row of each group that comes in this order is never held out
-            last = len(y) - 1 - np.unique(groups[order][::-1].astype(str), return_index=True)[1]
-            out = out[~np.isin(out, order[last])]
-            if not len(out):
-                raise AmbleError(f"{data.name} has too few rows per group to hold some out; give more rows, or test=0.")
-            order = np.concatenate([out, np.delete(order, np.flatnonzero(np.isin(order, out)))])
-        kept = np.sort(order[len(out) :])
-        X, y, X_test, y_test = X[kept], y[kept], X[out], y[out]
-        groups = None if groups is None else groups[kept]
+    rows = hold_out(replace(data, X=X, y=y, groups=groups), test, seed)
     problem = Problem.from_arrays(
-        X,
-        y,
+        rows.X,
+        rows.y,
         task=data.task,
         agents=agents,
-        X_test=X_test,
-        y_test=y_test,
+        X_test=rows.X_test,
+        y_test=rows.y_test,
         how=how,
-        groups=groups,
+        groups=rows.groups,
         seed=seed,
         ridge=ridge,
         intercept=intercept,

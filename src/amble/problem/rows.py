@@ -1,13 +1,16 @@
 """Rows as people have them: arrays, lists, DataFrames with named columns, targets that are amounts or labels."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from amble.data.datasets import Dataset
 from amble.data.targets import labels_or_amounts
-from amble.errors import AmbleError, shown
+from amble.errors import AmbleError, is_number, shown
 from amble.problem.assemble import check_rows
+from amble.randomness import check_seed
 
 
 def check_width(X: Any, width: int, whose: str) -> Any:
@@ -60,6 +63,27 @@ def heldout_rows(X: Any, y: Any, task: str, columns: tuple[str, ...] | None) -> 
     if X is None and y is not None:
         raise AmbleError("y_test was given without X_test; give both, or neither.")
     return None if X is None else check_rows(in_order(X, columns, "the test data"), y, task, "the test data")
+
+
+def hold_out(data: Dataset, test: float, seed: int) -> Dataset:
+    """The data set with its test rows apart: a published part, or a share of the rows. Every group keeps a row."""
+    if not (is_number(test) and 0 <= test < 1):
+        raise AmbleError(f"test={test} was given; it is the share of rows held out, from 0 to below 1.")
+    X, y, groups = data.X, data.y, data.groups
+    if data.X_test is not None or test == 0:
+        return data
+    if len(y) < 2:
+        raise AmbleError(f"{data.name} has 1 row, and a share of all rows is held out; give more rows, or test=0.")
+    order = np.random.default_rng([check_seed(seed), 0]).permutation(len(y))
+    out = order[: max(1, round(test * len(y)))]
+    if groups is not None:  # the last row of each group that comes in this order is never held out
+        last = len(y) - 1 - np.unique(groups[order][::-1].astype(str), return_index=True)[1]
+        out = out[~np.isin(out, order[last])]
+        if not len(out):
+            raise AmbleError(f"{data.name} has too few rows per group to hold some out; give more rows, or test=0.")
+    kept = np.setdiff1d(order, out)
+    rest = None if groups is None else groups[kept]
+    return replace(data, X=X[kept], y=y[kept], X_test=X[out], y_test=y[out], groups=rest)
 
 
 def check_pairs(rows: Any) -> list[tuple[Any, Any]]:

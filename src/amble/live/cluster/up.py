@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble import networks
-from amble.data.datasets import Dataset
 from amble.errors import AmbleError, unknown
 from amble.files import write_whole
 from amble.live.cluster import cluster
@@ -25,7 +24,9 @@ from amble.live.settings.agent_config import AgentConfig
 from amble.live.settings.config import Config
 from amble.live.settings.parts import make_method
 from amble.networks.network import Network
+from amble.problem import rows
 from amble.problem.optimum import Optimum
+from amble.problem.prediction import METRICS
 from amble.problem.problem import Problem, split
 from amble.simulation.experiment import Experiment
 
@@ -76,7 +77,7 @@ def prepare(
         raise unknown("network", settings.network, networks.KINDS)
     method = make_method(settings.methods[0])
     network = networks.named(settings.network, settings.agents, settings.density, settings.seed)
-    data = hold_out(settings.read_data(), settings.test, settings.seed)
+    data = rows.hold_out(settings.read_data(), settings.test, settings.seed)
     keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale")
     problem = split(data, **{key: getattr(settings, key) for key in keys})
     timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
@@ -84,16 +85,6 @@ def prepare(
     config = cluster.configure(problem, method, network, stop, settings.seed, timing, first)
     check_folder(folder, again)  # last: whatever else is wrong in the command is worth knowing first
     return Plan(folder, problem, network, config, cluster.rows_of(problem, data.X, data.y), data.target, again)
-
-
-def hold_out(data: Dataset, test: float, seed: int) -> Dataset:
-    """The data set with its test rows apart: those that problem.split holds out, for agents need the other rows."""
-    if data.X_test is not None or not 0 < test < 1:
-        return data
-    order = np.random.default_rng([seed, 0]).permutation(len(data.y))
-    out = order[: max(1, round(test * len(data.y)))]
-    kept = np.sort(order[len(out) :])
-    return replace(data, X=data.X[kept], y=data.y[kept], X_test=data.X[out], y_test=data.y[out])
 
 
 def start(plan: Plan) -> Cluster:
@@ -114,7 +105,7 @@ def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> 
     lost: dict[str, str] = {}
 
     def measure(model: Any) -> dict[str, float]:
-        found = {metric_name(plan.problem): plan.problem.metric(model)} if plan.problem.heldout else {}
+        found = {METRICS[plan.problem.task]: plan.problem.metric(model)} if plan.problem.heldout else {}
         return found | ({} if w is None else {"distance to the optimum": distance(model, w)})
 
     with View(title, measure) as view:
@@ -226,7 +217,3 @@ def objectives_of(folders: dict[str, Path]) -> dict[str, Any]:
 
 def distance(w: Any, best: Any) -> float:
     return float(np.linalg.norm(w - best) / (np.linalg.norm(best) or 1.0))
-
-
-def metric_name(problem: Problem) -> str:
-    return "NMSE" if problem.task == "regression" else "accuracy"

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from amble.data.datasets import count
-from amble.data.named import few
-from amble.errors import AmbleError, need
+from amble.errors import AmbleError, few, need
 from amble.files import ending
 from amble.live import process, status
 from amble.live.formats.shape import Shape

@@ -9,17 +9,16 @@ import numpy as np
 
 from amble.arrays import tree_map
 from amble.data.files import DELIMITERS, TASKS, read_file
-from amble.data.named import few, read_named
+from amble.data.named import read_named
 from amble.data.packed import inner_suffix
 from amble.data.tables import TextColumn
-from amble.errors import AmbleError, unknown
+from amble.errors import AmbleError, few, unknown
 from amble.live import toml
-from amble.problem.assemble import Scaling, check_rows, prepare, stack
+from amble.problem.assemble import Scaling, check_rows, prepare, ridges, stack, targets_in_units
 
 log = logging.getLogger("amble.live")
 
 UNKNOWNS_MAX = 10_000_000  # a message of 80 MB
-SHOWN_MAX = 10
 
 columns_kind = toml.Kind(
     lambda value: toml.whole(1, UNKNOWNS_MAX).fits(value) or toml.list_of(toml.text, "").fits(value),
@@ -79,26 +78,16 @@ class Model:
             raise AmbleError(
                 f"{whose} has {X.shape[1]} columns and the run's model {self.width}; give it the same columns as all."
             )
-        scaling = self.scaling
-        wanted = (y - scaling.y_mean) / scaling.y_std if self.task == "regression" else self._numbers(y, whose)
-        rows = prepare(X, scaling, self.intercept)
-        penalty = np.full(rows.shape[1], float(self.ridge))
-        if self.intercept:
-            penalty[-1] = 0.0
-        stacked = stack(rows, wanted, [np.arange(len(y))], penalty, len(self.labels), "agents")
-        return tree_map(lambda leaf: leaf[0], stacked)
-
-    def _numbers(self, y: Any, whose: str) -> Any:
-        """Labels as their places in the run's list."""
-        number = {label: float(k) for k, label in enumerate(self.labels)}
-        values, place = np.unique(y, return_inverse=True)
-        strange = [label for label in values.tolist() if label not in number]
-        if strange:
+        if self.labels and (strange := [label for label in np.unique(y).tolist() if label not in self.labels]):
             raise AmbleError(
                 f"{whose} has labels that the run does not know: {_few(strange)}; the run's are {_few(self.labels)}. "
                 "Drop such rows, or name all labels in the run's [model] and make a new bundle."
             )
-        return np.array([number[label] for label in values.tolist()])[place]
+        rows = prepare(X, self.scaling, self.intercept)
+        wanted = targets_in_units(y, self.scaling, self.labels or None)
+        penalty = ridges(self.ridge, rows.shape[1], self.intercept)
+        stacked = stack(rows, wanted, [np.arange(len(y))], penalty, len(self.labels), "agents")
+        return tree_map(lambda leaf: leaf[0], stacked)
 
     def read(self, path: Path) -> tuple[Any, Any]:
         """The rows and targets of an agent's file."""
@@ -169,4 +158,4 @@ def _check_labels(model: Model) -> None:
 
 
 def _few(values: Any) -> str:
-    return ", ".join(map(repr, values[:SHOWN_MAX])) + (", ..." if len(values) > SHOWN_MAX else "")
+    return few(list(map(repr, values)))

@@ -15,7 +15,7 @@ from amble.errors import AmbleError
 from amble.files import write_whole
 from amble.live.model import model as models
 from amble.live.model.model import Model
-from amble.problem.prediction import predict
+from amble.problem.prediction import METRICS, predict, score
 
 FORMAT = 1
 FILE = "model.npz"
@@ -40,10 +40,8 @@ class Trained:
 
     def metric(self, guess: Any, y: Any) -> tuple[str, float]:
         """Its name and value: accuracy, or the NMSE |guess - y|^2 / |y - mean(y)|^2."""
-        if self.model.task == "classification":
-            return "accuracy", float(np.mean([a == b for a, b in zip(guess.tolist(), y.tolist(), strict=True)]))
-        spread = float(np.sum((y - y.mean()) ** 2))
-        return "NMSE", float(np.sum((guess - y) ** 2)) / spread if spread else float("nan")
+        regression = self.model.task == "regression"
+        return METRICS[self.model.task], float(score(guess, y, y.mean() if regression else 0.0, regression))
 
     def save(self, path: Path) -> None:
         """Whole or not at all."""

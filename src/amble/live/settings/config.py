@@ -134,7 +134,7 @@ class Config:
     def agent(self, name: str) -> AgentConfig:
         """One agent's part."""
         if name not in self.agents:
-            raise links.no_agent(name, self.agents)
+            raise unknown("agent", name, self.agents)
         i = self.agents.index(name)
         return AgentConfig(
             run=self.name,

@@ -1,11 +1,10 @@
 """Who is linked to whom: pairs of names, or a network of a known kind."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from amble import networks
-from amble.errors import AmbleError, unknown
+from amble.errors import AmbleError, few, unknown
 from amble.live import toml
 from amble.networks.network import Disconnected, Network
 
@@ -43,7 +42,7 @@ def _linked(links: Sequence[Sequence[str]], names: Sequence[str]) -> Network:
     for link in links:
         for name in link:
             if name not in number:
-                raise AmbleError(f"links has {list(link)}: {no_agent(name, names)}")
+                raise AmbleError(f"links has {list(link)}: {unknown('agent', name, names)}")
         if link[0] == link[1]:
             raise AmbleError(f"links has {list(link)}, an agent with itself; leave it out.")
     edges = [(number[one], number[other]) for one, other in links]
@@ -51,13 +50,6 @@ def _linked(links: Sequence[Sequence[str]], names: Sequence[str]) -> Network:
         return networks.from_edges(len(names), edges, "links")
     except Disconnected as error:
         apart = [names[agent] for agent in error.apart]
-        shown = ", ".join(apart[:SHOWN_MAX]) + (", ..." if len(apart) > SHOWN_MAX else "")
         raise AmbleError(
-            f"the links do not join all agents: from {names[0]} there is no way to {shown}; add links."
+            f"the links do not join all agents: from {names[0]} there is no way to {few(apart, SHOWN_MAX)}; add links."
         ) from error
-
-
-def no_agent(name: str, names: Sequence[str]) -> AmbleError:
-    """The error for an agent that is not there; of very many agents, it lists those that look alike."""
-    few = names if len(names) <= 30 else difflib.get_close_matches(name, names, SHOWN_MAX, 0.3) or names[:SHOWN_MAX]
-    return unknown("agent", name, few)
