@@ -184,6 +184,14 @@ def test_a_bar_with_speed_and_time_left_appears_after_two_seconds_and_not_before
     assert "200/1000" in screen.getvalue()
 
 
+def test_without_a_terminal_a_job_that_asks_for_lines_says_each_tenth_once(capsys):
+    for lines in (True, False):
+        with progress.Meter("runs", total=20, lines=lines) as meter:
+            for done in range(0, 21):
+                meter.update(done)
+    assert capsys.readouterr().err.splitlines() == [f"runs: {done} of 20" for done in range(2, 21, 2)]
+
+
 def test_a_bar_counts_the_pilot_runs_of_tuning():
     """On a real terminal, with bars from the first moment on."""
     pty = pytest.importorskip("pty")

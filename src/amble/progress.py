@@ -13,11 +13,22 @@ FLAG_S = 0.05  # between two looks at a flag
 
 
 class Meter:
-    """A progress bar that appears only when the job turns out to be long."""
+    """A progress bar that appears only when the job turns out to be long. Where there is no terminal to draw on, it is
+    a line at every tenth of the job if `lines` is true, or else nothing."""
 
-    def __init__(self, label: str, total: int | None, begin: int = 0, show: bool = True, unit: str = "hops") -> None:
+    def __init__(
+        self,
+        label: str,
+        total: int | None,
+        begin: int = 0,
+        show: bool = True,
+        unit: str = "hops",
+        lines: bool = False,
+    ) -> None:
         self.label, self.total, self.begin, self.unit = label, total, begin, unit  # a total of None is not known
         self.show = show and sys.stderr.isatty()
+        self.lines = show and lines and not self.show
+        self.tenths = 0
         self.started = time.monotonic()
         self.bar: Any = None
         self.task: Any = None
@@ -26,6 +37,9 @@ class Meter:
         """So much is done; a total given here replaces the earlier one."""
         self.total = self.total if total is None else total
         elapsed = time.monotonic() - self.started
+        if self.lines and self.total and done * 10 // self.total > self.tenths:
+            self.tenths = done * 10 // self.total
+            sys.stderr.write(f"{self.label}: {done} of {self.total}\n")
         finished = self.total is not None and done >= self.total
         if not self.show or (self.bar is None and (elapsed < QUIET_S or finished)):
             return

@@ -67,14 +67,16 @@ def run_all(state: Any, left: list[int], wanted: range, limit_s: float, workers:
     from concurrent.futures import FIRST_COMPLETED, Future, wait
 
     from amble.live.chaos import seeds as live
-    from amble.paper.workers import LOOK_S, Workers, bar
+    from amble.paper.workers import LOOK_S, Workers
+    from amble.progress import Meter
 
     end_s = time.monotonic() + limit_s
     batches = iter([left[k : k + live.BATCH] for k in range(0, len(left), live.BATCH)])
     waiting = set[Future[list[dict[str, Any]]]]()
     if not left:
         return True
-    with Workers(workers) as crew, bar("seeds", len(wanted)) as progress:
+    begun = len(wanted) - len(left)
+    with Workers(workers) as crew, Meter("seeds", len(wanted), begun, unit="seeds", lines=True) as meter:
         while not crew.asked.is_set() and time.monotonic() < end_s:
             while len(waiting) < 2 * crew.count and (batch := next(batches, None)):
                 waiting.add(crew.pool.submit(live.run_batch, batch, state.faults))
@@ -83,7 +85,7 @@ def run_all(state: Any, left: list[int], wanted: range, limit_s: float, workers:
             ended, waiting = wait(waiting, LOOK_S, FIRST_COMPLETED)
             if ended:
                 state.add([result for each in ended for result in each.result()])
-            progress(sum(each in state.done for each in wanted))
+            meter.update(sum(each in state.done for each in wanted))
     return False
 
 

@@ -1,13 +1,11 @@
 """One file from the web, whole and of a bounded size, with a bar where somebody watches."""
 
 import http.client
-import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from amble.errors import Unusable, unusable
+from amble.progress import Meter
 
 DOWNLOAD_BYTES_MAX = 64 * 2**20
 PIECE_BYTES = 2**16
@@ -23,13 +21,13 @@ def download(url: str, label: str) -> bytes:
             size = int(answer.headers.get("Content-Length") or 0)
             if size > DOWNLOAD_BYTES_MAX:
                 raise _failed(url, f"it is {size:,} bytes long, more than the {DOWNLOAD_BYTES_MAX:,} that are taken")
-            with bar(label, size) as show:
+            with Meter(label, size // 1000 or None, unit="kB") as meter:
                 while piece := answer.read(PIECE_BYTES):
                     pieces.append(piece)
                     done += len(piece)
                     if done > DOWNLOAD_BYTES_MAX:
                         raise _failed(url, f"it is longer than the {DOWNLOAD_BYTES_MAX:,} bytes that are taken")
-                    show(done)
+                    meter.update(done // 1000)
     except Unusable:
         raise
     except urllib.error.HTTPError as error:
@@ -43,18 +41,3 @@ def download(url: str, label: str) -> bytes:
 
 def _failed(url: str, why: str) -> Unusable:
     return unusable(f"{url} could not be downloaded ({why.rstrip('.')})", "try again")
-
-
-@contextmanager
-def bar(label: str, size: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal's standard error, and nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=size or None)
-        yield lambda done: progress.update(task, completed=done)

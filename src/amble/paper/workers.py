@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -12,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from amble.errors import AmbleError
-from amble.progress import interruptible
+from amble.progress import Meter, interruptible
 
 LOOK_S = 0.5  # between two looks at what is done, and at Ctrl-C
 ONE_THREAD = {
@@ -62,12 +61,12 @@ class Workers:
         Jobs keep their own results, each whole as soon as it is there; `done` counts them for the bar. So nothing is
         lost when workers are stopped half-way.
         """
-        with bar(label, total) as show:
-            show(done())
+        with Meter(label, total, done(), unit="runs", lines=True) as meter:
+            meter.update(done())
             waiting = {self.pool.submit(work, *job) for job in jobs}
             while waiting and not self.asked.is_set():
                 ended, waiting = wait(waiting, LOOK_S, FIRST_COMPLETED)
-                show(done())
+                meter.update(done())
                 try:
                     for each in ended:
                         each.result()
@@ -112,26 +111,3 @@ def one_thread() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-@contextmanager
-def bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar over all jobs; where there is no terminal to draw on, a line at every tenth."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-    from rich.progress import TimeRemainingColumn as Left
-
-    if not sys.stderr.isatty():
-        said = [0]
-
-        def say(count: int) -> None:
-            if count * 10 // max(total, 1) > said[0]:
-                said[0] = count * 10 // total
-                sys.stderr.write(f"{label}: {count} of {total}\n")
-
-        yield say
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), Left())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(label, total=total)
-        yield lambda count: progress.update(task, completed=count)
