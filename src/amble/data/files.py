@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,12 @@ from amble.data.datasets import Dataset
 from amble.data.encoding import encode
 from amble.data.packed import as_text, inner_suffix, read_bytes, unpacked
 from amble.data.tables import Table
-from amble.data.targets import find_target, labels_or_amounts, targets
+from amble.data.targets import TASKS, find_target, labels_or_amounts, targets
 from amble.errors import AmbleError, as_path, unknown
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+TABLES = (*DELIMITERS, ".parquet")
 CATEGORICAL = ("refuse", "one-hot")
-TASKS = ("regression", "classification")
 SAVE = "write it with numpy.savez(path, X=X, y=y)"
 
 
@@ -67,24 +67,40 @@ def read_file(
         raise unknown("task", task, TASKS)
     if categorical not in CATEGORICAL:
         raise unknown("way to treat categories", categorical, CATEGORICAL)
-    if target is not None and kind not in (*DELIMITERS, ".parquet"):
+    if target is not None and kind not in TABLES:
         raise AmbleError(f"target={target!r} was given for {path}, which says itself what the target is; leave it out.")
-    if header is not None and kind not in DELIMITERS:
-        raise AmbleError(f"header={header} was given for {path}; it is for .csv and .tsv files, so leave it out.")
-    if by is not None and kind not in (*DELIMITERS, ".parquet"):
+    if by is not None and kind not in TABLES:
         raise AmbleError(f"by={by!r} was given for {path}, which has no named columns; give groups= to amble.split.")
+    if kind in TABLES:
+        return from_table(read_table(path, header, columns), name, task, target, categorical, columns, by)
+    refuse_header(path, header)
     where, content = str(path), unpacked(read_bytes(path), str(path))
     if kind == ".npz":
         return read_npz(content, name, where, task, columns)
-    if kind == ".parquet":
-        return from_table(parquet.read(content, where), name, task, target, categorical, columns, by)
-    if kind in DELIMITERS:
-        as_cells = columns is not None and any("=" in each for each in columns)  # categories may look like numbers
-        table = delimited.read(as_text(content, where), where, DELIMITERS[kind], header, as_cells)
-        return from_table(table, name, task, target, categorical, columns, by)
     X, y = libsvm.parse(content, where, None if columns is None else len(columns))
     y, task = labels_or_amounts(y, task)
     return Dataset(name, task, X, y, columns=tuple(str(k + 1) for k in range(X.shape[1])))
+
+
+def refuse_header(path: Path, header: bool | None) -> None:
+    if header is not None and inner_suffix(path) not in DELIMITERS:
+        raise AmbleError(f"header={header} was given for {path}; it is for .csv and .tsv files, so leave it out.")
+
+
+def read_table(
+    path: Path, header: bool | None, columns: Sequence[str] | None, keep: Callable[[list[str]], list[str]] | None = None
+) -> Table:
+    """A .csv, .tsv or .parquet file: those of its columns that `keep` chooses by their names."""
+    refuse_header(path, header)
+    kind, where, content = inner_suffix(path), str(path), unpacked(read_bytes(path), str(path))
+    if kind == ".parquet":
+        return parquet.read(content, where, keep or list)
+    as_cells = any("=" in name for name in columns or ())  # categories may look like numbers
+    table = delimited.read(as_text(content, where), where, DELIMITERS[kind], header, as_cells)
+    if keep is None:
+        return table
+    here = {column.name: column for column in table.columns}
+    return table._replace(columns=[here[name] for name in keep(list(here))])
 
 
 def from_table(
@@ -118,28 +134,36 @@ def from_table(
     return Dataset(name, task, X, y, columns=names, target=chosen.name, groups=groups)
 
 
-def read_npz(content: bytes, name: str, where: str, task: str | None, columns: Sequence[str] | None) -> Dataset:
-    """Arrays by their names; nothing in the file is run, as pickled objects would be."""
+def read_arrays(content: bytes, where: str, targets: bool = True) -> dict[str, Any]:
+    """X, y, X_test and y_test by their names, checked; without `targets`, X is enough. Nothing in the file is run, as
+    pickled objects would be."""
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as held:
-            there = ", ".join(held.files) or "none"
-            arrays: dict[str, Any] = {key: held[key] for key in held.files if key in ("X", "y", "X_test", "y_test")}
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            there = ", ".join(file.files) or "none"
+            arrays: dict[str, Any] = {key: file[key] for key in file.files if key in ("X", "y", "X_test", "y_test")}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
         raise AmbleError(f"{where} is not a whole .npz file of plain arrays ({error}); {SAVE}.") from error
-    for rows, wanted in (("X", "y"), ("X_test", "y_test")):
-        if rows == "X" or rows in arrays or wanted in arrays:
-            for key in (rows, wanted):
-                if key not in arrays:
-                    raise AmbleError(f"{where} has no array {key} (its arrays: {there}); {SAVE}.")
-            X, y = arrays[rows], arrays[wanted]
-            if X.ndim != 2 or y.ndim != 1 or len(X) != len(y) or X.dtype.kind not in "biuf":
-                raise AmbleError(
-                    f"{where}: {rows} has shape {X.shape} of {X.dtype} and {wanted} {y.shape}; give rows of numbers as "
-                    "(rows, columns) and targets as (rows,)."
-                )
-            if columns is not None and X.shape[1] != len(columns):
-                raise AmbleError(f"{where}: {rows} has {X.shape[1]} columns, and {len(columns)} are given; match them.")
-            arrays[rows] = X.astype(np.float64)
+    test = ("X_test", "y_test")
+    for key in ("X", *(("y",) if targets else ()), *(test if targets and arrays.keys() & test else ())):
+        if key not in arrays:
+            raise AmbleError(f"{where} has no array {key} (its arrays: {there}); {SAVE}.")
+    for rows, wanted in (("X", "y"), test):
+        X, y = arrays.get(rows), arrays.get(wanted)
+        if X is None:
+            continue
+        if X.ndim != 2 or X.dtype.kind not in "biuf" or (y is not None and y.shape != (len(X),)):
+            shapes = f"{rows} has shape {X.shape} of {X.dtype}" + ("" if y is None else f" and {wanted} {y.shape}")
+            raise AmbleError(f"{where}: {shapes}; give rows of numbers as (rows, columns) and targets as (rows,).")
+        arrays[rows] = X.astype(np.float64)
+    return arrays
+
+
+def read_npz(content: bytes, name: str, where: str, task: str | None, columns: Sequence[str] | None) -> Dataset:
+    """Arrays by their names."""
+    arrays = read_arrays(content, where)
+    for rows in ("X", "X_test"):
+        if columns is not None and rows in arrays and (width := arrays[rows].shape[1]) != len(columns):
+            raise AmbleError(f"{where}: {rows} has {width} columns, and {len(columns)} are given; match them.")
     y = arrays["y"]
     if y.dtype.kind not in "biuf":
         if task == "regression":

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from amble.data import delimited, parquet
 from amble.data.datasets import Dataset
 from amble.data.encoding import source_of
-from amble.data.files import DELIMITERS, from_table
-from amble.data.packed import as_text, inner_suffix, read_bytes, unpacked
+from amble.data.files import from_table, read_table
 from amble.data.tables import Column, Table
 from amble.data.targets import find_target
 from amble.errors import AmbleError, few
@@ -20,23 +18,14 @@ def read_named(
 
     What is in the columns that are left out does not matter.
     """
-    kind, where, others = inner_suffix(path), str(path), list[str]()
+    others: list[str] = []
 
     def keep(names: list[str]) -> list[str]:
-        kept = select(names, columns, target, where)
+        kept = select(names, columns, target, str(path))
         others.extend(sorted({*names} - {*kept}, key=names.index))
         return kept
 
-    content = unpacked(read_bytes(path), where)
-    if kind == ".parquet":
-        if header is not None:
-            raise AmbleError(f"header={header} was given for {path}; it is for .csv and .tsv files, so leave it out.")
-        table = parquet.read(content, where, keep)
-    else:
-        as_cells = any("=" in name for name in columns)  # categories may look like numbers
-        table = delimited.read(as_text(content, where), where, DELIMITERS[kind], header, as_cells)
-        here = {column.name: column for column in table.columns}
-        table = table._replace(columns=[here[name] for name in keep(list(here))])
+    table = read_table(path, header, columns, keep)
     name = path.name.partition(".")[0] or path.name
     chosen = table.columns[-1].name
     return from_table(table, name, task, chosen, "refuse", columns), tuple(others)

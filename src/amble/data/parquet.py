@@ -8,7 +8,7 @@ from amble.data.tables import Column, Table
 from amble.errors import AmbleError, need
 
 
-def read(content: bytes, where: str, keep: Callable[[list[str]], list[str]] = list) -> Table:
+def read(content: bytes, where: str, keep: Callable[[list[str]], list[str]]) -> Table:
     """The table; of its names, only the columns that `keep` gives back."""
     arrow, parquet = need("pyarrow", "parquet"), need("pyarrow.parquet", "parquet")
     try:

@@ -7,6 +7,7 @@ import numpy as np
 from amble.data.tables import Column, Table
 from amble.errors import AmbleError, unknown
 
+TASKS = ("regression", "classification")
 CLASSES_MAX = 20  # whole-number targets with more values than this are taken for amounts
 
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from amble.arrays import Tree, tree_map
 from amble.data.partition import Parts, holdings
+from amble.data.targets import TASKS
 from amble.errors import AmbleError, few, is_number, unknown
 from amble.losses import LeastSquares, Logistic, Softmax
 
-TASKS = ("regression", "classification")
 WEIGHTS = ("agents", "rows")
 LOSSES = ("least-squares", "logistic", "softmax")
 AGENTS_AT_A_TIME = 512

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from amble.arrays import tree_map
-from amble.data.files import DELIMITERS, TASKS, read_file
+from amble.data.files import TABLES, read_file
 from amble.data.named import read_named
 from amble.data.packed import inner_suffix
 from amble.data.tables import TextColumn
+from amble.data.targets import TASKS
 from amble.errors import AmbleError, few, unknown
 from amble.live import toml
 from amble.problem.assemble import Scaling, check_rows, prepare, ridges, stack, targets_in_units
@@ -99,7 +100,7 @@ class Model:
     def read_all(self, path: Path) -> tuple[Any, Any, tuple[str, ...]]:
         """The rows, the targets, and the columns of the file that are not the model's: where the run names its columns,
         a table may have others."""
-        if (table := inner_suffix(path) in (*DELIMITERS, ".parquet")) and not isinstance(self.columns, int):
+        if (table := inner_suffix(path) in TABLES) and not isinstance(self.columns, int):
             data, ignored = read_named(path, self.columns, task=self.task, target=self.target, header=self.header)
             return data.X, data.y, ignored
         names = None if isinstance(self.columns, int) else self.columns

@@ -1,16 +1,14 @@
 """Rows of a file for a trained model: with the target among them, or without."""
 
-import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from amble.data import delimited, libsvm, parquet
+from amble.data import libsvm
 from amble.data.encoding import encode
-from amble.data.files import DELIMITERS
-from amble.data.packed import as_text, inner_suffix, read_bytes, unpacked
+from amble.data.files import TABLES, read_arrays, read_table
+from amble.data.packed import inner_suffix, read_bytes, unpacked
 from amble.data.tables import Column, Table, TextColumn
 from amble.data.targets import find_target, labels_or_amounts, targets
 from amble.errors import AmbleError
@@ -20,20 +18,17 @@ from amble.live.model.model import Model
 def read_rows(model: Model, path: Path, target: str | None, header: bool | None) -> tuple[Any, Any]:
     """X, and y or None: a table's target is the one named, here or in the model, or its one column too many."""
     kind, where = inner_suffix(path), str(path)
-    if target is not None and kind not in (*DELIMITERS, ".parquet"):
+    if target is not None and kind not in TABLES:
         raise AmbleError(f"target={target!r} was given for {path}, which says itself what the target is; leave it out.")
-    content = unpacked(read_bytes(path), where)
-    if kind == ".npz":
-        X, y = _arrays(content, where)
-    elif kind in DELIMITERS or kind == ".parquet":
-        if kind == ".parquet":
-            table = parquet.read(content, where)
-        else:
-            as_cells = any("=" in name for name in _names(model))
-            table = delimited.read(as_text(content, where), where, DELIMITERS[kind], header, as_cells)
-        X, y = _of_table(model, table, target)
+    if kind in TABLES:
+        X, y = _of_table(model, read_table(path, header, _names(model)), target)
     else:
-        X, y = libsvm.parse(content, where, model.width)
+        content = unpacked(read_bytes(path), where)
+        if kind == ".npz":
+            arrays = read_arrays(content, where, targets=False)
+            X, y = arrays["X"], arrays.get("y")
+        else:
+            X, y = libsvm.parse(content, where, model.width)
     if not np.isfinite(X).all():
         raise AmbleError(f"{where} holds values that are not finite; fill or drop them first.")
     if y is not None and y.dtype.kind in "biuf":
@@ -76,17 +71,3 @@ def _target(model: Model, table: Table, target: str | None) -> Column | None:
 
 def _is_used(model: Model, column: Column) -> bool:
     return any(name == column.name or name.startswith(f"{column.name}=") for name in _names(model))
-
-
-def _arrays(content: bytes, where: str) -> tuple[Any, Any]:
-    """X and, if it is there, y; nothing in the file is run, as pickled objects would be."""
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as held:
-            X, y = held["X"], held["y"] if "y" in held.files else None
-    except KeyError as error:
-        raise AmbleError(f"{where} has no array X; write it with numpy.savez(path, X=X).") from error
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
-        raise AmbleError(f"{where} is not a whole .npz file of plain arrays ({error}).") from error
-    if X.ndim != 2 or X.dtype.kind not in "biuf" or (y is not None and y.shape != (len(X),)):
-        raise AmbleError(f"{where}: X has shape {X.shape} of {X.dtype}; give rows of numbers as (rows, columns).")
-    return X.astype(np.float64), y
