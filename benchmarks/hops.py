@@ -82,7 +82,7 @@ def measured(pids, times_of):
 
 def live(folder, config, rows):
     """The ring as amble runs it."""
-    with Cluster.make(folder, config, rows) as cluster:
+    with Cluster.create(folder, config, rows) as cluster:
 
         def times():
             while cluster.running():

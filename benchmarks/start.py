@@ -49,7 +49,7 @@ def measure(agents, folder):
     problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=1e-2)
     network = amble.networks.ring(agents) if agents < 8 else amble.networks.random(agents, DEGREE / (agents - 1), 0)
     config = configure(problem, amble.Relay(tokens=2), network, {"hops": 10**9}, 0, {"patience_s": 0.5 * agents})
-    with Cluster.make(folder / str(agents), config, rows_of(problem, data.X, data.y)) as cluster:
+    with Cluster.create(folder / str(agents), config, rows_of(problem, data.X, data.y)) as cluster:
         begin = time.monotonic()
         cluster.start_all()
         waiting = {peer.port for peer in config.peers}

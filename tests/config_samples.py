@@ -28,7 +28,7 @@ def settings(**changed):
 
 
 def made(**changed):
-    return Config.make(settings(**changed))
+    return Config.from_settings(settings(**changed))
 
 
 def refused(sentence):

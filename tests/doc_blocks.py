@@ -248,4 +248,4 @@ def check_toml(settings):
     if set(settings) <= {field.name for field in fields(Experiment)} - {"timing"} or "methods" in settings:
         Experiment().with_settings(settings)
     else:
-        Config.make({**tomllib.loads(bundle.EXAMPLE), **settings})
+        Config.from_settings({**tomllib.loads(bundle.EXAMPLE), **settings})

@@ -42,7 +42,7 @@ def make(folder, agents=3):
     problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=0.01)
     network = amble.networks.complete(agents)
     config = configure(problem, amble.Relay(tokens=2), network, {"hops": 10**9}, 0, {"pause_s": 0.02})
-    return Cluster.make(folder, config, rows_of(problem, data.X, data.y))
+    return Cluster.create(folder, config, rows_of(problem, data.X, data.y))
 
 
 def wait_for(condition, seconds=60.0):

@@ -155,7 +155,7 @@ def test_a_file_that_is_not_there_or_not_toml(tmp_path):
 
 
 def test_the_example_passes_and_has_the_default_timing():
-    config = Config.make(tomllib.loads(bundle.EXAMPLE))
+    config = Config.from_settings(tomllib.loads(bundle.EXAMPLE))
     assert config.agents == ("north", "south", "west")
     assert config.method == amble.Relay(tokens=2, form="full")
     assert (config.timing, config.walk) == (made().timing, made().walk)

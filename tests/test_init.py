@@ -130,5 +130,5 @@ def test_when_the_disk_is_full_half_way_nothing_is_left(tmp_path, monkeypatch):
 
     monkeypatch.setattr(AgentConfig, "write", full)
     with refused(r"cannot be written \(No space left on device\)"):
-        bundle.make(made(), tmp_path / "out", 10)
+        bundle.make_bundle(made(), tmp_path / "out", 10)
     assert list(tmp_path.iterdir()) == []

@@ -59,7 +59,7 @@ def test_one_comes_and_one_goes_while_the_run_goes_on(tmp_path, method, pause_s)
     problem = amble.Problem.from_arrays(data.X[:350], data.y[:350], agents=FOUNDERS, ridge=0.01)
     network = amble.networks.complete(FOUNDERS)
     config = configure(problem, method, network, {"hops": 10**9}, 0, {"patience_s": 15.0, "pause_s": pause_s})
-    with Cluster.make(tmp_path / "run", config, rows_of(problem, data.X, data.y)) as cluster:
+    with Cluster.create(tmp_path / "run", config, rows_of(problem, data.X, data.y)) as cluster:
         cluster.start_all()
         names = list(config.agents)
         wait_for_the_optimum(cluster, names)
@@ -98,7 +98,7 @@ def test_a_run_goes_on_without_an_agent_that_never_came_though_it_had_the_token(
     problem = amble.Problem.from_arrays(data.X, data.y, agents=4, ridge=0.01)
     timing = {"patience_s": 1.0, "silence_s": 3.0, "pause_s": 0.005}
     config = configure(problem, amble.Relay(), amble.networks.complete(4), {"hops": 10**9}, 0, timing)
-    with Cluster.make(tmp_path / "run", config, rows_of(problem, data.X, data.y)) as cluster:
+    with Cluster.create(tmp_path / "run", config, rows_of(problem, data.X, data.y)) as cluster:
         for name in config.agents[1:]:
             cluster.start(name)
         wait_for_the_optimum(cluster, config.agents[1:])
@@ -113,7 +113,7 @@ def test_a_run_goes_on_without_an_agent_that_never_came_though_it_had_the_token(
 @pytest.fixture
 def held(tmp_path):
     """A bundle of a, b, c and d, each beside two or three others."""
-    bundle.make(made(), tmp_path / "bundle", 30)
+    bundle.make_bundle(made(), tmp_path / "bundle", 30)
     return tmp_path / "bundle"
 
 
@@ -140,7 +140,7 @@ def test_an_invitation_makes_a_folder_for_the_newcomer_and_changes_no_other(held
 
 def test_the_newcomer_gets_the_initial_model_from_whoever_has_it(tmp_path):
     folder = tmp_path / "bundle"
-    bundle.make(made(**model(start=[1.0, -2.0, 0.5, 4.0])), folder, 30)
+    bundle.make_bundle(made(**model(start=[1.0, -2.0, 0.5, 4.0])), folder, 30)
     (folder / "a" / starts.FILE).unlink()
     invite(folder)
     assert (folder / "east" / starts.FILE).read_bytes() == (folder / "b" / starts.FILE).read_bytes()
@@ -198,7 +198,7 @@ def test_invitations_by_another_authority_to_another_run_or_to_others_are_not_ta
     own = AgentConfig.read(held / "c")
     with pytest.raises(AmbleError, match="invited beside a, b, and this is c"):
         joining.admit(own, held / "c", shown(held))
-    bundle.make(made(), tmp_path / "other", 30)
+    bundle.make_bundle(made(), tmp_path / "other", 30)
     invite(tmp_path / "other")
     with pytest.raises(AmbleError, match="its signature is wrong"):
         joining.admit(AgentConfig.read(held / "a"), held / "a", shown(tmp_path / "other"))
@@ -267,14 +267,14 @@ def test_who_cannot_be_invited_is_told_why(held, changed, sentence):
 
 
 def test_there_is_room_for_so_many_and_no_more(tmp_path):
-    bundle.make(made(room=1), tmp_path / "bundle", 30)
+    bundle.make_bundle(made(room=1), tmp_path / "bundle", 30)
     invite(tmp_path / "bundle")
     with pytest.raises(AmbleError, match="room for 1 agents besides its first 4, and 1 were invited"):
         invite(tmp_path / "bundle", "west", port=7448)
 
 
 def test_nobody_joins_or_leaves_a_run_whose_method_counts_its_agents_at_the_start(tmp_path):
-    bundle.make(made(method={"name": "PW-ADMM"}), tmp_path / "bundle", 30)
+    bundle.make_bundle(made(method={"name": "PW-ADMM"}), tmp_path / "bundle", 30)
     with pytest.raises(AmbleError, match="PW-ADMM counts its agents at the start"):
         invite(tmp_path / "bundle")
     with pytest.raises(AmbleError, match="room = 3 was given, and nobody joins a run of PW-ADMM"):

@@ -14,7 +14,7 @@ NUMBERS = [1.0, -2.0, 0.5, 4.0]  # three columns and the intercept
 
 def test_a_list_and_a_file_are_the_same_initial_model(tmp_path):
     np.save(tmp_path / "first.npy", np.array(NUMBERS))
-    listed, filed = made(**model(start=NUMBERS)), Config.make(settings(**model(start="first.npy")), tmp_path)
+    listed, filed = made(**model(start=NUMBERS)), Config.from_settings(settings(**model(start="first.npy")), tmp_path)
     assert listed.start == filed.start
     assert filed.agent("a").visits().initial.tolist() == NUMBERS
     assert filed.agent("a").digest == listed.agent("b").digest
@@ -29,14 +29,14 @@ def test_agents_with_other_initial_models_are_of_other_runs():
 def test_a_trained_model_is_an_initial_model_for_the_same_columns_and_scaling(tmp_path):
     plain = made().model
     Trained(plain, np.array(NUMBERS)).save(tmp_path / "model.npz")
-    assert Config.make(settings(**model(start="model.npz")), tmp_path).start.numbers.tolist() == NUMBERS
+    assert Config.from_settings(settings(**model(start="model.npz")), tmp_path).start.numbers.tolist() == NUMBERS
     for changed, key in (
         ({"X_std": [1.0, 2.0, 1.0]}, "X_std"),
         ({"y_mean": 3.0}, "y_mean"),
         ({"columns": 4}, "columns"),
     ):
         with refused(f"was trained with another {key} than"):
-            Config.make(settings(**model(start="model.npz", **changed)), tmp_path)
+            Config.from_settings(settings(**model(start="model.npz", **changed)), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_what_is_no_initial_model_is_refused_in_a_sentence(tmp_path, start, sent
     np.save(tmp_path / "words.npy", np.array(["a", "b", "c", "d"]))
     np.save(tmp_path / "flat.npy", np.zeros((2, 2)))
     with refused(sentence):
-        Config.make(settings(**model(start=start)), tmp_path)
+        Config.from_settings(settings(**model(start=start)), tmp_path)
 
 
 def test_classes_have_their_numbers_in_turn():

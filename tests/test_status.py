@@ -47,7 +47,7 @@ def make(folder, agents=3, stop=ENDLESS, network=None, method=None, **timing):
     config = configure(
         problem, method or amble.Relay(tokens=2), network, stop, 0, {"silence_s": 60.0, "pause_s": 0.01} | timing
     )
-    return Cluster.make(folder, config, rows_of(problem, data.X, data.y))
+    return Cluster.create(folder, config, rows_of(problem, data.X, data.y))
 
 
 def wait_for(condition, seconds=60.0):

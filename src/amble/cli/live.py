@@ -44,7 +44,7 @@ def init(
     if run is None:
         raise AmbleError("no run file was given; write one first: amble init --example > run.toml")
     config, folder = Config.read(run), out.absolute()
-    (bundle.renew if renew else bundle.make)(config, folder, days)
+    (bundle.renew if renew else bundle.make_bundle)(config, folder, days)
     for note in config.notes():
         say(note, "note:")
     everybody = [*config.agents, *bundle.guests(folder)]

@@ -78,7 +78,7 @@ def configure(
         {"name": name, "host": "127.0.0.1", "port": port, "data": "rows.npz"}
         for name, port in zip(names, ports, strict=True)
     ]
-    return Config.make(
+    return Config.from_settings(
         {
             "name": "up",
             "method": {"name": method.label, **{k: v for k, v in methods.settings(method).items() if v is not None}},
@@ -103,9 +103,9 @@ class Cluster:
     held: list[IO[bytes]] = field(default_factory=list)  # files that are locked as long as this or an agent runs
 
     @classmethod
-    def make(cls, folder: Path, config: Config, rows: Sequence[tuple[Any, Any]]) -> "Cluster":
+    def create(cls, folder: Path, config: Config, rows: Sequence[tuple[Any, Any]]) -> "Cluster":
         """Certificates, settings, and each agent's own rows, in its own folder."""
-        bundle.make(config, folder, DAYS)
+        bundle.make_bundle(config, folder, DAYS)
         agents = cls(folder, config)
         try:
             for name, (X, y) in zip(config.agents, rows, strict=True):

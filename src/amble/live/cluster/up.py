@@ -93,7 +93,7 @@ def start(plan: Plan) -> Cluster:
     if (plan.folder / MADE).is_file():
         remove(plan.folder)
     about = {"format": 1, "problem": plan.problem.name, "method": plan.config.method.label}
-    agents = Cluster.make(plan.folder, plan.config, plan.rows)
+    agents = Cluster.create(plan.folder, plan.config, plan.rows)
     write_whole({plan.folder / MADE: (json.dumps(about) + "\n").encode()})
     agents.held.append(hold(plan.folder))
     return agents

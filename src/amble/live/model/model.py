@@ -115,7 +115,7 @@ class Model:
         return data.X, data.y, ()
 
 
-def make(given: Any) -> Model:
+def make_model(given: Any) -> Model:
     """From the [model] table, checked."""
     if isinstance(given, dict) and "one_hot" in given:
         raise AmbleError(

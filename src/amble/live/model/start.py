@@ -51,7 +51,7 @@ def of(numbers: Any, model: Model, whose: str) -> Start:
     return Start(hashlib.sha256(start.astype("<f8").tobytes()).hexdigest(), start)
 
 
-def make(given: Any, model: Model, beside: Path) -> Start:
+def make_start(given: Any, model: Model, beside: Path) -> Start:
     """From `start =` of a run file's [model] table; `beside` is the folder of the run file."""
     if not isinstance(given, str):
         return of(given, model, "[model] start")

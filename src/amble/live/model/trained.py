@@ -67,7 +67,7 @@ def load(path: Path) -> Trained:
         if about["format"] != FORMAT:
             raise AmbleError(f"{path} is a model of format {about['format']}, and this amble reads format {FORMAT}.")
         given = {key: value for key, value in about["model"].items() if value is not None and value != []}
-        model = models.make(given)
+        model = models.make_model(given)
         right = w.shape == (model.dimension,) and w.dtype == np.float64
         if not right or about["sha256"] != hashlib.sha256(np.ascontiguousarray(w).data).hexdigest():
             raise ValueError

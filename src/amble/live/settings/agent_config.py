@@ -17,9 +17,9 @@ from amble.live.model import start as starts
 from amble.live.model.model import Model
 from amble.live.model.start import Start
 from amble.live.settings.parts import (
+    LiveTiming,
     Retention,
     Stop,
-    Timing,
     make_method,
     make_retention,
     make_stop,
@@ -111,7 +111,7 @@ class AgentConfig:
     method: Any
     model: Model
     stop: Stop
-    timing: Timing
+    timing: LiveTiming
     seed: int
     next: tuple[Mapping[str, str], ...]  # one per token: from this agent to its next; empty for any neighbour
     data: str | None = None
@@ -206,7 +206,7 @@ class AgentConfig:
         given = toml.read(folder / FILE, "agent's settings")
         given = toml.check(given, FILE, AGENT, [key for key in AGENT if key not in OPTIONAL])
         peers = [Peer(**toml.check(each, "[[neighbours]]", PEER, tuple(PEER))) for each in given["neighbours"]]
-        model = models.make(given["model"])
+        model = models.make_model(given["model"])
         config = cls(
             run=given["run"],
             name=given["name"],

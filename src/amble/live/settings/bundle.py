@@ -83,7 +83,7 @@ def check_not_here(out: Path) -> None:
         raise AmbleError(f"you are in {out}, which would be replaced; give another with --out, or go out of it (cd).")
 
 
-def make(config: Config, out: Path, days: int) -> None:
+def make_bundle(config: Config, out: Path, days: int) -> None:
     """All of it or nothing: it is made in a folder beside, which is renamed when all is there."""
     identity.check_days(days)
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):

@@ -21,11 +21,11 @@ from amble.live.model.model import Model
 from amble.live.model.start import Start
 from amble.live.settings import agent_config, links
 from amble.live.settings.agent_config import AgentConfig, Peer
-from amble.live.settings.parts import Retention, Stop, Timing, make_method, make_retention, make_stop, make_timing
+from amble.live.settings.parts import LiveTiming, Retention, Stop, make_method, make_retention, make_stop, make_timing
 from amble.networks.cycles import closed_walk
 from amble.networks.network import Network
 
-__all__ = ["AgentConfig", "Config", "Model", "Peer", "Retention", "Stop", "Timing"]
+__all__ = ["AgentConfig", "Config", "LiveTiming", "Model", "Peer", "Retention", "Stop"]
 
 WALKS = ("cycle", "cycles", "random")
 ROOM = 8  # for agents that come later, where the run's file does not say
@@ -66,7 +66,7 @@ class Config:
     model: Model
     stop: Stop
     walk: Walk
-    timing: Timing
+    timing: LiveTiming
     peers: tuple[Peer, ...]
     data: tuple[str | None, ...]  # each agent's file
     network: Network
@@ -76,16 +76,16 @@ class Config:
 
     @classmethod
     def read(cls, path: Path) -> "Config":
-        return cls.make(toml.read(path, "run file"), path.parent)
+        return cls.from_settings(toml.read(path, "run file"), path.parent)
 
     @classmethod
-    def make(cls, given: Any, beside: Path = Path()) -> "Config":
+    def from_settings(cls, given: Any, beside: Path = Path()) -> "Config":
         """From the settings of a run file in the folder `beside`, everything checked."""
         given = toml.check(given, "the run", RUN, ("name", "method", "model", "stop", "agents"))
         agents = _agents(given["agents"])
         peers = tuple(Peer(each["name"], each["host"], each["port"]) for each in agents)
         first = toml.check({key: given["model"][key] for key in ("start",) if key in given["model"]}, "[model]", START)
-        model = models.make({key: value for key, value in given["model"].items() if key not in first})
+        model = models.make_model({key: value for key, value in given["model"].items() if key not in first})
         method = make_method(given["method"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
@@ -107,10 +107,10 @@ class Config:
             timing=make_timing(given.get("timing", {})),
             peers=peers,
             data=tuple(each.get("data") for each in agents),
-            network=links.make(given, [peer.name for peer in peers]),
+            network=links.make_network(given, [peer.name for peer in peers]),
             room=room,
             record=make_retention(given.get("record", {})),
-            start=starts.make(first["start"], model, beside) if first else None,
+            start=starts.make_start(first["start"], model, beside) if first else None,
         )
 
     @property

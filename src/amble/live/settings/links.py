@@ -21,7 +21,7 @@ NETWORK = {
 }
 
 
-def make(given: Mapping[str, Any], names: Sequence[str]) -> Network:
+def make_network(given: Mapping[str, Any], names: Sequence[str]) -> Network:
     if ("links" in given) == ("network" in given):
         how = "both links and" if "links" in given else "neither links nor"
         raise AmbleError(

@@ -40,8 +40,8 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Timing:
-    """How long is waited; see protocol.py."""
+class LiveTiming:
+    """How long agents wait (see core/protocol.py). The simulator's Timing is what hops and visits take."""
 
     patience_s: float = 2.0  # for a neighbour that is down
     stall_s: float = 10.0  # for an answer of one that is up; if visits take long, for longer
@@ -83,8 +83,8 @@ def make_stop(given: Any) -> Stop:
     return stop
 
 
-def make_timing(given: Any) -> Timing:
-    timing = Timing(**toml.check(given, "[timing]", TIMING))
+def make_timing(given: Any) -> LiveTiming:
+    timing = LiveTiming(**toml.check(given, "[timing]", TIMING))
     if timing.silence_s <= timing.patience_s:
         raise AmbleError(
             f"[timing] has silence_s = {timing.silence_s:g} and patience_s = {timing.patience_s:g}; the silence that "
