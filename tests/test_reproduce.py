@@ -321,19 +321,25 @@ def test_the_choice_is_made_by_the_training_loss_of_full_runs(tmp_path, monkeypa
 
 @needs_cpusmall
 def test_a_tuned_value_that_rises_in_the_full_run_is_refused(tmp_path, monkeypatch):
-    """DGD on cpusmall: pilot runs of a few laps choose a step that diverges within the budgets."""
+    """DGD on cpusmall: a step of 0.65 diverges within the budgets. It is refused where full runs choose, and where
+    pilot runs had chosen it."""
     monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
     figure = replace(plan.FIGURES[0], time_s=0.1, comm_units=200, pilot_laps=8)
     job = plan.Job(figure, amble.DGD(), True, (0, 1))
-    (runs,) = paper_runs.make_all([job], tmp_path, "model", 1).values()
-    record = runs[0].tuning
-    losses = {key: loss for key, loss in record["tried"].items() if loss is not None}
-    assert min(losses, key=losses.get) in record["refused"]
-    assert f"{runs[0].method.alpha:g}" not in record["refused"]
-    for run in runs:
-        assert run.stopped != "diverged"
-        assert run.history["objective"][-1] < 1.001 * run.history["objective"].min()
-    assert len(list((tmp_path / "runs").glob("*seed*.npz"))) == 2  # nothing is left of those that were refused
+    (chosen,) = paper_runs.make_all([job], tmp_path / "full", "model", 1).values()
+    assert "0.65" in chosen[0].tuning["full"]
+    record = {"setting": "alpha", "tried": {}, "ranked": ["0.65", "0.14"], "full": {}, "refused": [], "chosen": 0.65}
+    (tmp_path / "pilots" / "runs").mkdir(parents=True)
+    paper_runs.keep_tuning(job, record, tmp_path / "pilots" / "runs")
+    (next_best,) = paper_runs.make_all([job], tmp_path / "pilots", "model", 1).values()
+    assert next_best[0].method.alpha == 0.14
+    for runs in (chosen, next_best):
+        assert "0.65" in runs[0].tuning["refused"]
+        assert f"{runs[0].method.alpha:g}" not in runs[0].tuning["refused"]
+        for run in runs:
+            assert run.stopped != "diverged"
+            assert run.history["objective"][-1] < 1.001 * run.history["objective"].min()
+    assert len(list((tmp_path / "pilots" / "runs").glob("*seed*.npz"))) == 2  # nothing is left of what was refused
 
 
 @pytest.mark.parametrize(

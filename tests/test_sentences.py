@@ -10,12 +10,15 @@ SENTENCES = {"words", "sentence", "reason", "because", "advice", "problem"}  # n
 TAKING_APART = {"startswith", "endswith", "split", "partition", "rpartition", "removeprefix", "removesuffix", "find"}
 MATCHING = {"match", "fullmatch", "search", "findall"}
 ALLOWED = {
-    ("live/formats/rows.py", "_left_before_4"): "journals of format 3 have the sentence only",
-    ("live/formats/journal_file.py", "buried_before_4"): "journals of format 3 and records of format 2 have no field",
-    ("live/network/transport.py", "_reason"): "what the engine says, cut for people",
-    ("live/network/engine_log.py", "sentence_of"): "the engine's log has no other form, and what follows is a sentence",
-    ("live/protocol.py", "_refused"): "a reason is logged once, for the token is offered again and again",
-    ("live/view.py", "sentences"): "a line that stands above is not shown again",
+    ("live/journal/rows.py", "_left_before_4"): "journals of format 3 have the sentence only",
+    ("live/journal/file.py", "buried_before_4"): "journals of format 3 and records of format 2 have no field",
+    ("live/transport/zenoh/transport.py", "_reason"): "what the engine says, cut for people",
+    (
+        "live/transport/zenoh/engine_log.py",
+        "sentence_of",
+    ): "the engine's log has no other form",
+    ("live/core/protocol.py", "_refused"): "a reason is logged once, for the token is offered again and again",
+    ("live/control/view.py", "sentences"): "a line that stands above is not shown again",
 }
 
 

@@ -166,7 +166,7 @@ def test_nobody_can_join_the_session_of_a_neighbour(tmp_path, start, joining):
     all_up([a, b, c])
     since = [len(agent.said) for agent in (b, c)]
     assert stranger(tmp_path / joining, ring.ports["a"], claims_session_at=ring.ports["b"])["answers"] == []
-    a.wait(log=f"{joining} has joined the session of a neighbour; all links are made anew")
+    a.wait(log=f"{joining} has joined the session of a neighbour; all links are made again")
     for agent, number in zip((b, c), since, strict=True):
         agent.wait(number, peer="a", up=True)
         answer, tries = None, 0

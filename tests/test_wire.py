@@ -337,7 +337,10 @@ def test_digests_of_trees_see_every_bit():
     assert digest(one._replace(calm=np.asarray(0.0))) != digest(one._replace(calm=np.asarray(-0.0)))
 
 
-@pytest.mark.parametrize("module", ["formats.wire", "formats.rows", "glance", "process", "status", "trust.invitation"])
+LIVE_MODULES = ["formats.wire", "journal.rows", "control.glance", "process", "status", "trust.invitation"]
+
+
+@pytest.mark.parametrize("module", LIVE_MODULES)
 def test_one_who_lacks_msgspec_is_told_what_to_install(module):
     code = f"import sys; sys.modules['msgspec'] = None; import amble.live.{module}"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -1,19 +1,10 @@
 """Who may talk to whom, and where tokens go: networks, closed walks through them, walks."""
 
-from amble.networks.kinds import DENSITY, KINDS, complete, geometric, grid, make, named, random, ring
+from amble.networks.kinds import DENSITY as DENSITY
+from amble.networks.kinds import KINDS as KINDS
+from amble.networks.kinds import complete, geometric, grid, make, random, ring
+from amble.networks.kinds import named as named
 from amble.networks.network import Network, from_edges, from_networkx
 
-__all__ = [
-    "DENSITY",
-    "KINDS",
-    "Network",
-    "complete",
-    "from_edges",
-    "from_networkx",
-    "geometric",
-    "grid",
-    "make",
-    "named",
-    "random",
-    "ring",
-]
+# the public ones; the others are for amble's own rooms
+__all__ = ["Network", "complete", "from_edges", "from_networkx", "geometric", "grid", "make", "random", "ring"]
