@@ -69,7 +69,7 @@ def measure(job: dict[str, Any], piece_s: float) -> Figures:
     network = amble.networks.from_edges(len(rows), job["edges"])
     found: Figures = {}
     for method in (amble.DGD(alpha=ALPHA), amble.EXTRA(alpha=ALPHA), amble.DADMM(rho=RHO)):
-        engine = engines.make("compiled", method, problem, network)
+        engine = engines.engine_for("compiled", method, problem, network)
         state = engine.advance(engine.start(), None, 0, CHECKED)
         models = np.array(state.agents.x)
 

@@ -46,15 +46,15 @@ def seconds(work: Callable[[], object]) -> float:
 
 def measure(method: Any, problem: Problem, network: Network, hops: int) -> dict[str, float]:
     """Seconds of schedule and engines, first call (compilation included) and best of three more."""
-    clock = timing.make("paper")
+    clock = timing.timing_from("paper")
     parts = {"compute_s": compute_seconds(clock, method, problem), "message_bytes": 8 * P, "seed": 0}
-    steps = walks.make("cycle", network, method.tokens, 0)
+    steps = walks.walk_for("cycle", network, method.tokens, 0)
     planned: list[schedule.Schedule] = []
 
     def plan() -> None:
-        planned.append(schedule.make(network, steps, clock, tokens=method.tokens, hops=hops, **parts))
+        planned.append(schedule.plan_hops(network, steps, clock, tokens=method.tokens, hops=hops, **parts))
 
-    engine = engines.make("compiled", method, problem, network)
+    engine = engines.engine_for("compiled", method, problem, network)
 
     def go() -> None:
         engine.advance(engine.start(), planned[-1], 0, hops)

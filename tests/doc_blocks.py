@@ -115,10 +115,10 @@ def check_amble(words):
         if ".py:" not in text:
             made = parse(text)
             name = made.pop("name")
-            assert name == "all" or methods.make(name, made)
+            assert name == "all" or methods.from_settings(name, made)
     if params.get("timing"):
         made = parse(params["timing"])
-        timing.make({"model": made.pop("name"), **made})
+        timing.timing_from({"model": made.pop("name"), **made})
 
 
 def check_inline(code):

@@ -69,7 +69,7 @@ def grads(x):
 
 def rounds_of(engine, method, network=NETWORK, rounds=30, problem=PROBLEM):
     """The agents' x after each of so many rounds, by the library."""
-    machine = engines.make(engine, method, problem, network)
+    machine = engines.engine_for(engine, method, problem, network)
     state, found = machine.start(), []
     for k in range(rounds):
         state = machine.advance(state, None, k, k + 1)
@@ -127,7 +127,7 @@ NETWORKS = {
 def hop_by_hop(method, hops, problem=PROBLEM, network=NETWORK, **options):
     """(agent, token, state after) for each hop, on the plain engine."""
     schedule = go(method, problem, network, hops=hops, engine="plain", every=hops, **options).schedule
-    machine = engines.make("plain", method, problem, network)
+    machine = engines.engine_for("plain", method, problem, network)
     state = machine.start()
     for k in range(hops):
         state = machine.advance(state, schedule, k, k + 1)
@@ -171,7 +171,7 @@ def links_of(network):
 
 
 def assert_closed_walks(network, tokens, seed):
-    walk = walks.make("stretches", network, tokens, seed)
+    walk = walks.walk_for("stretches", network, tokens, seed)
     links, visited = links_of(network), set()
     for m in range(tokens):
         row = walk.order[walk.row[m], : walk.lengths[walk.row[m]]].tolist()

@@ -145,9 +145,9 @@ def test_separable_classes_without_a_ridge_have_no_optimum():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (lambda: methods.make("apibcdd", {}), "no method named 'apibcdd'; did you mean 'API-BCD'"),
-        (lambda: methods.make("ibdc", {}), "no method named 'ibdc'; did you mean 'I-BCD'"),
-        (lambda: methods.make("WPG", {"alpa": 1}), "no setting of WPG named 'alpa'; did you mean 'alpha'"),
+        (lambda: methods.from_settings("apibcdd", {}), "no method named 'apibcdd'; did you mean 'API-BCD'"),
+        (lambda: methods.from_settings("ibdc", {}), "no method named 'ibdc'; did you mean 'I-BCD'"),
+        (lambda: methods.from_settings("WPG", {"alpa": 1}), "no setting of WPG named 'alpa'; did you mean 'alpha'"),
         (lambda: amble.load("diabetis"), "no data set named 'diabetis'; did you mean 'diabetes'"),
         (lambda: go(walk="cylce"), "no walk named 'cylce'; did you mean 'cycle'"),
         (lambda: go(timing="papre"), "no timing named 'papre'; did you mean 'paper'"),

@@ -170,7 +170,7 @@ def test_the_form_that_relay_takes_by_itself_is_settled_for_all_agents():
 @pytest.mark.parametrize("kind", ["cycle", "cycles"])
 def test_tokens_go_round_the_cycles_that_the_simulator_would_take(kind):
     config = made(links=None, network={"kind": "complete"}, walk={"kind": kind, "seed": 5})
-    walk = walks.make(kind, config.network, 2, 5)
+    walk = walks.walk_for(kind, config.network, 2, 5)
     for m, table in enumerate(config.next):
         order = [config.agents[i] for i in walk.order[walk.row[m]]]
         assert table == dict(zip(order, order[1:] + order[:1], strict=True))

@@ -105,7 +105,7 @@ def test_another_seed_gives_another_run():
 def test_a_run_in_pieces_has_the_bits_of_a_run_in_one(method, kind, engine):
     run = go(method, PROBLEMS[kind], 60)
     hops = run.schedule.hops
-    machine = engines.make(engine, method, PROBLEMS[kind], NETWORK)
+    machine = engines.engine_for(engine, method, PROBLEMS[kind], NETWORK)
     whole = machine.advance(machine.start(), run.schedule, 0, hops).on_numpy()
     state, cuts = machine.start(), [0, 1, hops // 3, hops // 3, hops - 2, hops]
     for begin, end in pairwise(cuts):
@@ -129,7 +129,7 @@ def test_a_block_of_the_compiled_engine_ends_without_a_trace():
 
     method, problem = amble.WPG(alpha=1e-6), PROBLEMS["least squares"]
     long, short = (go(method, problem, hops, every=BLOCK // 2) for hops in (BLOCK + 40, BLOCK))
-    by_hand = engines.make("plain", method, problem, short.network).advance(
+    by_hand = engines.engine_for("plain", method, problem, short.network).advance(
         short.state, long.schedule, BLOCK, BLOCK + 40
     )
     assert np.array_equal(long.consensus[:3], short.consensus)

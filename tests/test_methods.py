@@ -216,7 +216,7 @@ DIVERGING = {
 
 def first_hop_beyond(method, schedule):
     """The first hop (round) after which |sum_i x_i|_1 exceeds 1e50 or is no number: one hop at a time, summed anew."""
-    machine = engines.make("plain", method, PROBLEM, NETWORK)
+    machine = engines.engine_for("plain", method, PROBLEM, NETWORK)
     state = machine.start()
     for k in range(schedule.hops):
         state = machine.advance(state, schedule, k, k + 1)
@@ -266,7 +266,7 @@ def test_an_engine_replays_the_schedule_it_is_given():
     schedule = go(FORMS["WPG"], 40).schedule
     other = schedule._replace(agent=schedule.agent[::-1].copy())
     for engine in ENGINES:
-        machine, fresh = (engines.make(engine, FORMS["WPG"], PROBLEM, NETWORK) for _ in range(2))
+        machine, fresh = (engines.engine_for(engine, FORMS["WPG"], PROBLEM, NETWORK) for _ in range(2))
         machine.advance(machine.start(), schedule, 0, 40)
         again = machine.advance(machine.start(), other, 0, 40).on_numpy()
         expected = fresh.advance(fresh.start(), other, 0, 40).on_numpy()

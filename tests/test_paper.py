@@ -64,7 +64,9 @@ def test_algorithm_1_starts_at_zero():
     """Algorithm 1, step 1: "Initialize: {x_i^0 = 0, z^0 = 0 | i in N}"."""
     problem = some_problem(agents=4, features=3)
     for engine in ("plain", "compiled"):
-        state = engines.make(engine, amble.IBCD(tau=1.0), problem, amble.networks.complete(problem.agents)).start()
+        state = engines.engine_for(
+            engine, amble.IBCD(tau=1.0), problem, amble.networks.complete(problem.agents)
+        ).start()
         assert np.shape(state.agents.x) == (4, 3)
         assert np.shape(state.tokens.total) == (1, 3)
         assert not np.any(state.agents.x)
@@ -145,7 +147,7 @@ def test_algorithm_2_starts_at_zero():
     """Algorithm 2, step 1: "Initialize: {x_i^0 = 0, zhat_{i,m}^0 = 0 | i in N, m in M} and {z_m^0 = 0}"."""
     problem = some_problem(agents=4, features=3)
     for engine in ("plain", "compiled"):
-        state = engines.make(
+        state = engines.engine_for(
             engine, amble.APIBCD(tau=0.1, tokens=2), problem, amble.networks.complete(problem.agents)
         ).start()
         shapes = [np.shape(part) for part in (state.agents.x, state.slots.copy, state.tokens.total)]
@@ -192,7 +194,7 @@ def test_active_token_alone_moves():
     problem = some_problem(agents=5, features=3)
     method = amble.APIBCD(tau=0.2, tokens=3)
     run = simulate(method, problem, hops=40, walk="metropolis")
-    machine = engines.make("plain", method, problem, amble.networks.complete(problem.agents))
+    machine = engines.engine_for("plain", method, problem, amble.networks.complete(problem.agents))
     state, changes = machine.start(), 0
     for k, (i, m) in enumerate(zip(run.schedule.agent.tolist(), run.schedule.token.tolist(), strict=True)):
         after = machine.advance(state, run.schedule, k, k + 1)

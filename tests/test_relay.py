@@ -245,7 +245,7 @@ def test_no_token_stands_still_and_leaves_the_others_no_time():
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
 def test_one_stretch_is_the_cycle(network):
-    one, other = (walks.make(name, network, 1, 5) for name in ("stretches", "cycle"))
+    one, other = (walks.walk_for(name, network, 1, 5) for name in ("stretches", "cycle"))
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 

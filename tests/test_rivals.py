@@ -92,11 +92,11 @@ def test_metropolis_weights(network):
 @pytest.mark.parametrize("name", GOSSIP)
 def test_gossip_by_link_sums_as_the_matrix_does(name, monkeypatch):
     """A matrix for few agents, by link for many: the same sums."""
-    dense = engines.make("compiled", GOSSIP[name], PROBLEM, NETWORK)
+    dense = engines.engine_for("compiled", GOSSIP[name], PROBLEM, NETWORK)
     assert "W" in dense.links
     by_matrix = rounds_of("compiled", GOSSIP[name])
     monkeypatch.setattr(compiled, "DENSE_FROM", 2)
-    assert "W" not in engines.make("compiled", GOSSIP[name], PROBLEM, NETWORK).links
+    assert "W" not in engines.engine_for("compiled", GOSSIP[name], PROBLEM, NETWORK).links
     by_link = rounds_of("compiled", GOSSIP[name])
     assert np.abs(by_link - by_matrix).max() < 1e-13 * np.abs(by_matrix).max()
 
@@ -138,9 +138,9 @@ def test_a_round_waits_for_its_slowest_agent_and_link():
 @pytest.mark.parametrize("links", [1, 17])
 def test_the_slowest_link_of_a_gossip_round_has_the_right_distribution(named, links):
     """Two messages cross every link: a round's link time is distributed as the largest of 2|E| link draws."""
-    timing, rounds = timings.make({"model": named, "compute": 0.0}), 4000
+    timing, rounds = timings.timing_from({"model": named, "compute": 0.0}), 4000
     link = timing.link(8 * P)
-    made = clock.make(timing, compute_s=np.zeros(N), message_bytes=8 * P, seed=11, rounds=rounds, links=links)
+    made = clock.plan_rounds(timing, compute_s=np.zeros(N), message_bytes=8 * P, seed=11, rounds=rounds, links=links)
     spans = np.diff(made.time_s, prepend=0)
     each = timings.link_seconds(np, link, np.random.default_rng(0).random((rounds, 2 * links)))
     assert stats.ks_2samp(spans, each.max(axis=1)).pvalue > 0.01
@@ -150,9 +150,9 @@ def test_the_slowest_link_of_a_gossip_round_has_the_right_distribution(named, li
 @pytest.mark.parametrize("named", ["paper", "walkman"])
 def test_the_slowest_agent_of_a_server_round_has_the_right_distribution(named):
     """The server waits for the largest over agents of one message there, the visit and one back."""
-    timing, rounds = timings.make({"model": named}), 4000
+    timing, rounds = timings.timing_from({"model": named}), 4000
     compute = np.linspace(0, 2e-5 if named == "paper" else 1.0, N)
-    made = clock.make(timing, compute_s=compute, message_bytes=8 * P, seed=11, rounds=rounds)
+    made = clock.plan_rounds(timing, compute_s=compute, message_bytes=8 * P, seed=11, rounds=rounds)
     draws = np.random.default_rng(0).random((2, rounds, N))
     hear, say = timings.link_seconds(np, timing.link(8 * P), draws)
     assert stats.ks_2samp(np.diff(made.time_s, prepend=0), (hear + compute + say).max(axis=1)).pvalue > 0.01
@@ -182,7 +182,7 @@ def one_message(timing, rng):
 @pytest.mark.parametrize("named", ["paper", "walkman"])
 def test_a_round_of_sync_walks_waits_for_all_its_messages(named):
     """2NM messages cross in a round: against an event simulation with every one of them, N = 12, M = 5."""
-    timing, agents, tokens = timings.make({"model": named, "compute": 2e-5}), 12, 5
+    timing, agents, tokens = timings.timing_from({"model": named, "compute": 2e-5}), 12, 5
     run = go(
         amble.SyncWalks(tokens=tokens), make_problem(agents), networks.ring(agents), rounds=2000, timing=timing, seed=3
     )

@@ -31,7 +31,7 @@ NETWORKS = {
 TIMINGS = {
     "paper": (Timing(), 3e-6),
     "paper, slow agents": (Timing(), 2e-4),
-    "walkman": (timings.make("walkman"), 0.3),
+    "walkman": (timings.timing_from("walkman"), 0.3),
     "latency and bandwidth": (timings.link(2e-3, bytes_per_s=1e5), 1e-3),
     "a straggler": (Timing(slowdown={0: 50.0, 1: 0.5}), 1e-5),
     "no compute": (Timing(), 0.0),
@@ -86,19 +86,19 @@ def setting(network="random", walk="metropolis", timing="paper", tokens=3, seed=
     """All that a schedule is made from, but for its limits."""
     net = NETWORKS[network]
     model, seconds = TIMINGS[timing]
-    positional = (net, walks.make(walk, net, tokens, seed), model)
+    positional = (net, walks.walk_for(walk, net, tokens, seed), model)
     compute_s = seconds * model.factors(net.agents)
     return positional, {"tokens": tokens, "compute_s": compute_s, "message_bytes": MESSAGE_BYTES, "seed": seed}
 
 
 def made(*names, hops=None, time_s=None, comm_units=None, **more):
     positional, named = setting(*names, **more)
-    return scheduling.make(*positional, **named, hops=hops, time_s=time_s, comm_units=comm_units)
+    return scheduling.plan_hops(*positional, **named, hops=hops, time_s=time_s, comm_units=comm_units)
 
 
 def check_against_reference(hops=300, **names):
     positional, named = setting(**names)
-    schedule = scheduling.make(*positional, **named, hops=hops)
+    schedule = scheduling.plan_hops(*positional, **named, hops=hops)
     time_s, token, agent, moved = reference(*positional, **named, hops=hops)
     assert schedule.token.tolist() == token.tolist()
     assert schedule.agent.tolist() == agent.tolist()
@@ -135,7 +135,7 @@ def test_hop_for_hop_past_the_end_of_a_compiled_block():
 def test_invariants(seed, timing, walk):
     positional, named = setting(walk=walk, timing=timing, tokens=4, seed=seed)
     network, compute_s = positional[0], named["compute_s"]
-    schedule = scheduling.make(*positional, **named, hops=400)
+    schedule = scheduling.plan_hops(*positional, **named, hops=400)
     assert schedule.hops == 400
     assert (np.diff(schedule.time_s) >= 0).all()
     check_no_agent_serves_two_at_once(schedule, compute_s)
@@ -196,9 +196,9 @@ def test_time_s_stops_exactly_where_a_compiled_block_ends():
     """Four tokens in step: the last visits of the block all end before the limit, the next ones all after it."""
     network = networks.ring(4)
     parts = {"tokens": 4, "compute_s": np.zeros(4), "message_bytes": 8.0, "seed": 0}
-    places = (network, walks.make("cycle", network, 4, 0), timings.link(1.0))
+    places = (network, walks.walk_for("cycle", network, 4, 0), timings.link(1.0))
     limit_s = scheduling.BLOCK / 4 - 0.5
-    assert scheduling.make(*places, **parts, time_s=limit_s).hops == scheduling.BLOCK
+    assert scheduling.plan_hops(*places, **parts, time_s=limit_s).hops == scheduling.BLOCK
 
 
 @pytest.mark.parametrize("walk", ["cycle", "metropolis", "least-visited"])
@@ -277,7 +277,7 @@ def simulated(method, timing, problem=None, **limits):
 
 
 def seconds_of(method, problem, timing="paper"):
-    return compute_seconds(timings.make(timing), method, problem)
+    return compute_seconds(timings.timing_from(timing), method, problem)
 
 
 METHODS = [amble.IBCD(), amble.APIBCD(tokens=2), amble.GAPIBCD(tokens=2), amble.WPG(alpha=0.1)]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from amble import WPG, Relay, load, load_run, resume, split
-from amble.engines import make
+from amble.engines import engine_for
 from amble.errors import AmbleError
 from amble.live import status
 from amble.live.cluster import up
@@ -370,7 +370,7 @@ def test_the_models_of_the_run_are_those_in_the_agents_journals(done):
     assert run.history["metric_local"].tolist() == problem.metrics(run.local).tolist()
     again = load_run(run.save(folder.parent / "saved"))
     np.testing.assert_array_equal(again.models, run.models)
-    first = replace(run, state=make("plain", run.method, problem, run.network).start())  # as 0.1 saved live runs
+    first = replace(run, state=engine_for("plain", run.method, problem, run.network).start())  # as 0.1 saved live runs
     first = load_run(first.save(folder.parent / "first" / "run"))
     with pytest.raises(AmbleError, match="the x_i of this live run are not known"):
         first.models  # noqa: B018

@@ -65,9 +65,16 @@ def metropolis_matrix(network):
 def long_walk(name, hops=60_000):
     """One token's walk over a small uneven network, by the compiled schedule: quick enough for frequencies."""
     network = uneven()
-    walk = walks.make(name, network, 1, seed=5)
-    made = scheduling.make(
-        network, walk, timings.make("paper"), tokens=1, compute_s=np.zeros(5), message_bytes=8.0, seed=5, hops=hops
+    walk = walks.walk_for(name, network, 1, seed=5)
+    made = scheduling.plan_hops(
+        network,
+        walk,
+        timings.timing_from("paper"),
+        tokens=1,
+        compute_s=np.zeros(5),
+        message_bytes=8.0,
+        seed=5,
+        hops=hops,
     )
     return made.agent
 
@@ -96,7 +103,7 @@ def check_frequencies(agents, P):
 @pytest.mark.parametrize("make", NETWORKS.values(), ids=NETWORKS)
 def test_every_step_is_a_link_or_staying_put(make, name, tokens):
     network = make()
-    for path in travel(walks.make(name, network, tokens, seed=1), 1, tokens, 60):
+    for path in travel(walks.walk_for(name, network, tokens, seed=1), 1, tokens, 60):
         assert linked(network, path)
         assert path.min() >= 0
         assert path.max() < network.agents
@@ -118,7 +125,7 @@ def test_a_dense_random_network_has_a_hamiltonian_cycle_and_it_is_found(agents, 
 )
 def test_cycle_visits_every_agent_once_a_lap(network):
     tokens, N = 3, network.agents
-    for path in travel(walks.make("cycle", network, tokens, seed=4), 4, tokens, 3 * N):
+    for path in travel(walks.walk_for("cycle", network, tokens, seed=4), 4, tokens, 3 * N):
         for lap in range(3):
             assert is_hamiltonian(network, path[lap * N : (lap + 1) * N].tolist())
 
@@ -164,7 +171,7 @@ def test_a_tour_of_a_tree_crosses_each_link_twice_at_most(agents, seed):
 
 def test_tokens_on_one_cycle_start_spread_along_it():
     network = networks.random(20, 0.7, seed=0)
-    walk = walks.make("cycle", network, 5, seed=0)
+    walk = walks.walk_for("cycle", network, 5, seed=0)
     places = {agent: place for place, agent in enumerate(walk.order[0].tolist())}
     assert np.diff(sorted(places[agent] for agent in walk.begin(np)[0].tolist())).tolist() == [4, 4, 4, 4]
 
@@ -172,7 +179,7 @@ def test_tokens_on_one_cycle_start_spread_along_it():
 @pytest.mark.parametrize("tokens", [2, 5])
 def test_cycles_is_a_closed_walk_of_its_own_for_each_token(tokens):
     network = networks.random(15, 0.7, seed=0)
-    paths = travel(walks.make("cycles", network, tokens, seed=0), 0, tokens, 30)
+    paths = travel(walks.walk_for("cycles", network, tokens, seed=0), 0, tokens, 30)
     for path in paths:
         assert is_hamiltonian(network, path[:15].tolist())
         assert path[:15].tolist() == path[15:30].tolist()
@@ -202,7 +209,7 @@ def test_uniform_goes_to_any_neighbour_alike():
 def test_least_visited_by_a_plain_transcription(make, tokens):
     """The neighbour (or self) that this token has visited least; ties go to the smallest draw."""
     network, seed = make(), 11
-    walk = walks.make("least-visited", network, tokens, seed)
+    walk = walks.walk_for("least-visited", network, tokens, seed)
     paths = travel(walk, seed, tokens, 80)
     for token, path in enumerate(paths):
         agent = int(walk.begin(np)[0][token])
@@ -223,7 +230,7 @@ def test_least_visited_by_a_plain_transcription(make, tokens):
 
 def test_least_visited_breaks_ties_at_random():
     network = networks.complete(5)
-    first_steps = [travel(walks.make("least-visited", network, 1, 0), seed, 1, 1)[0, 1] for seed in range(400)]
+    first_steps = [travel(walks.walk_for("least-visited", network, 1, 0), seed, 1, 1)[0, 1] for seed in range(400)]
     counts = np.bincount(first_steps, minlength=5)
     assert sorted(counts > 0) == [False, True, True, True, True]
     assert counts.max() < 140
@@ -234,17 +241,24 @@ def test_a_matrix_of_one_s_own(wrap):
     network = uneven()
     P = metropolis_matrix(network)
     P[0] = [0.5, 0.5, 0, 0, 0]
-    walk = walks.make(wrap(P), network, 2, seed=2)
-    made = scheduling.make(
-        network, walk, timings.make("paper"), tokens=1, compute_s=np.zeros(5), message_bytes=8.0, seed=2, hops=40_000
+    walk = walks.walk_for(wrap(P), network, 2, seed=2)
+    made = scheduling.plan_hops(
+        network,
+        walk,
+        timings.timing_from("paper"),
+        tokens=1,
+        compute_s=np.zeros(5),
+        message_bytes=8.0,
+        seed=2,
+        hops=40_000,
     )
     check_frequencies(made.agent, P)
 
 
 def test_the_metropolis_matrix_by_hand_gives_the_steps_of_metropolis():
     network = networks.random(12, 0.4, seed=3)
-    by_name = travel(walks.make("metropolis", network, 3, seed=6), 6, 3, 200)
-    by_hand = travel(walks.make(metropolis_matrix(network), network, 3, seed=6), 6, 3, 200)
+    by_name = travel(walks.walk_for("metropolis", network, 3, seed=6), 6, 3, 200)
+    by_hand = travel(walks.walk_for(metropolis_matrix(network), network, 3, seed=6), 6, 3, 200)
     assert np.array_equal(by_name, by_hand)
 
 
@@ -268,30 +282,30 @@ def spoiled(i, j, value):
 )
 def test_a_matrix_that_cannot_be_walked_is_refused(P, sentence, wrap):
     with pytest.raises(AmbleError, match=sentence):
-        walks.make(wrap(P), networks.ring(4), 1, seed=0)
+        walks.walk_for(wrap(P), networks.ring(4), 1, seed=0)
 
 
 def test_a_negative_probability_is_named_even_where_the_row_sums_to_one():
     P = np.array([[0.5, 0.5], [1.5, -0.5]])
     with pytest.raises(AmbleError, match="row 1"):
-        walks.make(P, networks.ring(2), 1, seed=0)
+        walks.walk_for(P, networks.ring(2), 1, seed=0)
 
 
 @pytest.mark.parametrize("P", [np.ones(4), 3.0, np.ones((2, 2, 2))])
 def test_a_walk_that_is_no_matrix_is_refused(P):
     with pytest.raises(AmbleError, match="the walk's matrix has shape"):
-        walks.make(P, networks.ring(4), 1, seed=0)
+        walks.walk_for(P, networks.ring(4), 1, seed=0)
 
 
 def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(AmbleError, match="no walk named 'metropolys'; did you mean 'metropolis'"):
-        walks.make("metropolys", networks.ring(4), 1, seed=0)
+        walks.walk_for("metropolys", networks.ring(4), 1, seed=0)
 
 
 @pytest.mark.parametrize("name", walks.NAMES)
 def test_one_agent_and_two(name):
-    assert not travel(walks.make(name, networks.ring(1), 3, seed=0), 0, 3, 10).any()
-    paths = travel(walks.make(name, networks.ring(2), 3, seed=0), 0, 3, 40)
+    assert not travel(walks.walk_for(name, networks.ring(1), 3, seed=0), 0, 3, 10).any()
+    paths = travel(walks.walk_for(name, networks.ring(2), 3, seed=0), 0, 3, 40)
     assert all(set(path.tolist()) == {0, 1} for path in paths)
     if name in ("cycle", "cycles", "uniform"):
         assert (paths[:, 1:] != paths[:, :-1]).all()
@@ -301,11 +315,11 @@ def test_one_agent_and_two(name):
 @pytest.mark.parametrize("network_name", ["one", "two", "random"])
 def test_the_compiled_schedule_takes_the_same_steps_as_numpy(network_name, name):
     network, tokens, seed = NETWORKS[network_name](), 3, 21
-    walk = walks.make(metropolis_matrix(network) if name == "matrix" else name, network, tokens, seed)
-    made = scheduling.make(
+    walk = walks.walk_for(metropolis_matrix(network) if name == "matrix" else name, network, tokens, seed)
+    made = scheduling.plan_hops(
         network,
         walk,
-        timings.make("paper"),
+        timings.timing_from("paper"),
         tokens=tokens,
         compute_s=np.full(network.agents, 1e-6),
         message_bytes=8.0,
@@ -322,5 +336,5 @@ def test_the_compiled_schedule_takes_the_same_steps_as_numpy(network_name, name)
 @pytest.mark.parametrize("name", ["cycle", "cycles", "metropolis", "uniform", "least-visited"])
 def test_another_seed_starts_or_goes_elsewhere(name):
     network = networks.random(30, 0.5, seed=0)
-    one, other = (travel(walks.make(name, network, 2, seed), seed, 2, 30) for seed in (0, 1))
+    one, other = (travel(walks.walk_for(name, network, 2, seed), seed, 2, 30) for seed in (0, 1))
     assert not np.array_equal(one, other)

@@ -15,7 +15,8 @@ _HOMES = {
     "amble.networks.network": ["Network"],
     "amble.losses": ["LeastSquares", "Logistic", "Softmax"],
     "amble.problem.problem": ["Problem", "split"],
-    "amble.results.run": ["Run", "load_run"],
+    "amble.results.loading": ["load_run"],
+    "amble.results.run": ["Run"],
     "amble.simulation.simulate": ["resume", "simulate"],
     "amble.schedule.timing": ["Timing"],
 }

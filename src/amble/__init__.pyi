@@ -26,8 +26,8 @@ from amble.methods.wpg import WPG as WPG
 from amble.networks.network import Network as Network
 from amble.problem.problem import Problem as Problem
 from amble.problem.problem import split as split
+from amble.results.loading import load_run as load_run
 from amble.results.run import Run as Run
-from amble.results.run import load_run as load_run
 from amble.schedule.timing import Timing as Timing
 from amble.simulation.comparison import Comparison as Comparison
 from amble.simulation.comparison import compare as compare

@@ -50,6 +50,12 @@ class Bowl:
         return w - self.center
 
 
+def check() -> None:
+    """As a test of one's own would."""
+    check_method(Heavy())
+    check_objective(Bowl(1.0), dimension=3)
+
+
 def main(folder: Path) -> None:
     data: amble.Dataset = amble.load("diabetes")
     problem: amble.Problem = amble.split(data, agents=10, how="sorted", seed=1)
@@ -60,7 +66,6 @@ def main(folder: Path) -> None:
     runs: amble.Comparison = amble.compare(
         [Heavy(beta=0.7), amble.IBCD(tau=1.0), amble.DGD()], problem, network, hops=40
     )
-    check_method(Heavy())
     labels: list[str] = [each.label for each in runs]
     targets: NDArray[Any] = run.predict(data.X[:3])
     again: amble.Run = amble.load_run(run.save(folder / "run"))
@@ -68,7 +73,6 @@ def main(folder: Path) -> None:
     model: NDArray[np.float64] = longer.model
     reached: float = run.time_to(within=0.5, cost="hop")
     bowls = [Bowl(0.0), Bowl(1.0)]
-    check_objective(bowls[0], dimension=3)
     own = amble.Problem.from_objectives(bowls, dimension=3)
     found: NDArray[np.float64] = amble.simulate(amble.WPG(), own, hops=200, optimum=False).model
     best: float = problem.optimum().value

@@ -20,7 +20,7 @@ def draw(
 
     `amble draw amble-out/2-api-bcd --out pictures`
     """
-    from amble.results.run import load_run
+    from amble.results.loading import load_run
     from amble.simulation.experiment import make_folder
 
     loaded = load_run(run)

@@ -40,7 +40,7 @@ def first_lost(xp: Any, lost: Any, x_sum: Any, k: Any) -> Any:
     return xp.where((lost < 0) & ~(xp.sum(xp.abs(x_sum)) < BEYOND), k, lost)
 
 
-def make(engine: str, method: Any, problem: Problem, network: Network, start: Any = None) -> Any:
+def engine_for(engine: str, method: Any, problem: Problem, network: Network, start: Any = None) -> Any:
     """The engine by name; "auto" compiles unless the objectives are the user's own. `start` is the initial model, by
     default zero."""
     initial = np.zeros(problem.dimension) if start is None else start

@@ -56,8 +56,8 @@ METHODS: dict[str, type[Any]] = {
 }  # fmt: skip
 
 __all__ = [
-    "METHODS", "check", "first_state", "is_round", "make", "message_numbers", "positive", "round_units", "rules",
-    "settings", "tunable",
+    "METHODS", "check", "first_state", "from_settings", "is_round", "message_numbers", "positive", "round_units",
+    "rules", "settings", "tunable",
 ]  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def tunable(method: Any) -> str | None:
     return next((field.name for field in fields(method) if field.name in positive(method)), None)
 
 
-def make(name: str | type[Any], given: dict[str, Any]) -> Any:
+def from_settings(name: str | type[Any], given: dict[str, Any]) -> Any:
     """A method by its name ("API-BCD", "apibcd") or class, with these settings, checked."""
     kind = name if isinstance(name, type) else find(str(name))
     if not is_dataclass(kind):

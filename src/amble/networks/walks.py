@@ -118,7 +118,7 @@ def put(array: Array, index: Any, value: Array) -> Array:
     return array.at[index].set(value, mode="promise_in_bounds")
 
 
-def make(walk: Any, network: Network, tokens: int, seed: int) -> Walk:
+def walk_for(walk: Any, network: Network, tokens: int, seed: int) -> Walk:
     """The walk's tables for this network: a name from the list above, or a matrix P."""
     rng = np.random.default_rng([seed, 2])
     N = network.agents

@@ -107,12 +107,12 @@ def paper_methods(figure: Figure) -> list[Any]:
     """The paper's own, at the caption's settings, the token rule that corrects API-BCD, and Relay with nothing set."""
     api = {"tau": figure.tau_api, "tokens": TOKENS}
     return [
-        methods.make("I-BCD", {"tau": figure.tau_is}),
-        methods.make("API-BCD", api),
-        methods.make("API-BCD", {**api, "token_rule": "tracked"}),
-        methods.make("gAPI-BCD", api),
-        methods.make("WPG", {"alpha": figure.alpha}),
-        methods.make("Relay", {}),
+        methods.from_settings("I-BCD", {"tau": figure.tau_is}),
+        methods.from_settings("API-BCD", api),
+        methods.from_settings("API-BCD", {**api, "token_rule": "tracked"}),
+        methods.from_settings("gAPI-BCD", api),
+        methods.from_settings("WPG", {"alpha": figure.alpha}),
+        methods.from_settings("Relay", {}),
     ]
 
 
@@ -137,7 +137,7 @@ def tuned_methods() -> list[tuple[Any, str | None]]:
         ("Central", {}, None),
         ("FedAvg", {}, None),
     ]
-    return [(methods.make(name, settings), reading) for name, settings, reading in each]
+    return [(methods.from_settings(name, settings), reading) for name, settings, reading in each]
 
 
 def jobs(figures: Sequence[Figure] = FIGURES, seeds: Sequence[int] = SEEDS, quick: bool = False) -> list[Job]:
@@ -147,7 +147,7 @@ def jobs(figures: Sequence[Figure] = FIGURES, seeds: Sequence[int] = SEEDS, quic
         chosen = tuple(seeds[:1]) if quick else tuple(seeds)
         planned += [Job(figure, method, False, chosen) for method in paper_methods(figure)]
         if not quick:
-            planned.append(Job(figure, methods.make("Relay", {"tokens": TOKENS}), False, chosen))
+            planned.append(Job(figure, methods.from_settings("Relay", {"tokens": TOKENS}), False, chosen))
             planned += [Job(figure, method, True, chosen, reading) for method, reading in tuned_methods()]
     return planned
 

@@ -21,7 +21,8 @@ from amble.paper.plan import FULL_STEP, PILOT_POWERS, Figure, Job
 from amble.paper.workers import Workers
 from amble.problem.problem import Problem, split
 from amble.report.machine import this_machine
-from amble.results.run import Run, load_run
+from amble.results.loading import load_run
+from amble.results.run import Run
 from amble.schedule import cost
 from amble.schedule.timing import Timing
 from amble.simulation import tuning

@@ -56,20 +56,20 @@ def figure_of(agents: int) -> Figure:
 def caption_methods() -> list[Any]:
     """The paper's methods at the settings of its caption, and Relay, which has none."""
     return [
-        methods.make("I-BCD", {"tau": FIGURE.tau_is}),
-        methods.make("API-BCD", {"tau": FIGURE.tau_api, "tokens": TOKENS}),
-        methods.make("WPG", {"alpha": FIGURE.alpha}),
-        methods.make("Relay", {}),
+        methods.from_settings("I-BCD", {"tau": FIGURE.tau_is}),
+        methods.from_settings("API-BCD", {"tau": FIGURE.tau_api, "tokens": TOKENS}),
+        methods.from_settings("WPG", {"alpha": FIGURE.alpha}),
+        methods.from_settings("Relay", {}),
     ]
 
 
 def tuned_methods() -> list[tuple[Any, str | None]]:
     """The paper's methods and one of gossip, tuned for each size; API-BCD for the mean of x, which is the faster."""
     return [
-        (methods.make("I-BCD", {}), None),
-        (methods.make("API-BCD", {"tokens": TOKENS}), LOCAL),
-        (methods.make("WPG", {}), None),
-        (methods.make("D-ADMM", {}), None),
+        (methods.from_settings("I-BCD", {}), None),
+        (methods.from_settings("API-BCD", {"tokens": TOKENS}), LOCAL),
+        (methods.from_settings("WPG", {}), None),
+        (methods.from_settings("D-ADMM", {}), None),
     ]
 
 

@@ -29,7 +29,7 @@ def problem() -> Problem:
 
 def worked_example() -> Run:
     """API-BCD with two tokens on a ring of five, with the first seed whose first five hops are the paper's."""
-    method, ring, rows = methods.make("API-BCD", {"tokens": 2}), networks.ring(5), problem()
+    method, ring, rows = methods.from_settings("API-BCD", {"tokens": 2}), networks.ring(5), problem()
     for seed in range(SEEDS_MAX):
         run = simulate(method, rows, ring, hops=len(UPDATES), every=1, seed=seed, engine="plain", progress=False)
         if visits_of(run) == UPDATES:
@@ -49,7 +49,7 @@ def visits_of(run: Run) -> tuple[tuple[int, int], ...]:
 
 def copies_changed(run: Run) -> list[list[tuple[int, int]]]:
     """At each hop the local copies that changed, as (agent, token), counted from one: found by comparing all copies."""
-    machine = engines.make("plain", run.method, problem(), run.network)
+    machine = engines.engine_for("plain", run.method, problem(), run.network)
     state: Any = machine.start()
     changed = []
     for k in range(run.schedule.hops):

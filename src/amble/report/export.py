@@ -14,8 +14,10 @@ from amble.report.looks import looks
 from amble.report.page import write_page
 from amble.report.paper_figure import section_figure
 from amble.report.sections import Section, slugs
+from amble.results.loading import load_run
 from amble.results.reaching import column_of
-from amble.results.run import Run, base_path, load_run
+from amble.results.run import Run
+from amble.results.saved import base_path
 
 COLUMNS = ("hop", "time_s", "comm_units", "bytes", "idle", "objective", "suboptimality",
            "distance", "distance_local", "metric", "metric_local")  # fmt: skip

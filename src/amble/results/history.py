@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from amble import methods
 from amble.problem.optimum import NoOptimum, Optimum, Watch
-from amble.results.run import Run, costs
+from amble.results.run import Run
+from amble.schedule.rounds import Rounds
 
 
 def with_history(run: Run, problem: Any, optimum: bool = True, watch: Watch | None = None) -> Run:
@@ -32,3 +34,17 @@ def with_history(run: Run, problem: Any, optimum: bool = True, watch: Watch | No
         about |= {"known": False, "why": best.why}
     described = {**run.problem, "optimum": about, "optimum_metric": None if np.isnan(metric) else metric}
     return replace(run, history=history, problem=described)
+
+
+def costs(run: Run) -> dict[str, Any]:
+    """The cost columns of the history, at the recorded hops."""
+    k, N = run.recorded, run.network.agents
+    time_s = np.concatenate([[0.0], run.schedule.time_s])[k]
+    if isinstance(run.schedule, Rounds):
+        hop, units = k * N, methods.round_units(run.method, run.network) * k
+        busy_s = np.sum(run.compute_s) * k
+    else:
+        hop, units = k, np.concatenate([[0], np.cumsum(run.schedule.moved, dtype=np.int64)])[k]
+        busy_s = np.concatenate([[0.0], np.cumsum(run.compute_s[run.schedule.agent])])[k]
+    idle = 1 - busy_s / np.where(time_s > 0, N * time_s, np.inf)
+    return {"hop": hop, "time_s": time_s, "comm_units": units, "bytes": units * run.message_bytes, "idle": idle}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from amble.errors import AmbleError
 from amble.files import ending
-from amble.results.run import base_path
+from amble.results.saved import base_path
 
 NUMBERED = re.compile(r"\d+-.+")  # 1-i-bcd, 2-api-bcd, ...
 PICTURES = ("compare.png", "partition.png", "network.png", "timeline.png")  # that amble compare draws

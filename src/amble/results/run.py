@@ -1,32 +1,24 @@
 """Run: settings, seed, schedule, recorded models and costs. Everything shown to a person is computed from a Run."""
 
-import hashlib
-import io
-import json
-import zipfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from amble import methods
-from amble.arrays import as_tuple, from_named, named_leaves
 from amble.engines import State
-from amble.errors import AmbleError, as_path, is_number, need
-from amble.files import ending, write_whole
-from amble.methods import own
+from amble.errors import AmbleError, is_number, need
 from amble.networks.network import Network
 from amble.networks.walks import Matrix
 from amble.problem.assemble import Scaling
 from amble.problem.prediction import predict
 from amble.results.reaching import time_to
-from amble.schedule import timing
+from amble.results.saved import write
 from amble.schedule.rounds import Rounds
 from amble.schedule.schedule import Schedule
 from amble.schedule.timing import Timing
 
-FORMAT = 1
 # why a run ended: at a limit that was given; its model stood still; somebody stopped it; it diverged; of a live run, it
 # lost a token that it could not reissue
 STOPPED = ("hops", "rounds", "time_s", "comm_units", "tolerance", "interrupted", "diverged", "lost")
@@ -100,14 +92,9 @@ class Run:
         return self.consensus[-1]
 
     @property
-    def _models_unknown(self) -> bool:
-        """Whether an earlier version saved this live run with zeros in place of the agents' x_i."""
-        return self.walk == "live" and not self.state.x_sum.any()
-
-    @property
     def models(self) -> Any:
         """The local models x_i, one row per agent."""
-        if self._models_unknown:
+        if models_unknown(self):
             raise AmbleError(
                 "the x_i of this live run are not known: an earlier amble saved it without them; run amble up again to "
                 "have them."
@@ -263,161 +250,9 @@ class Run:
         >>> print(run.save("relay"))
         relay.json
         """
-        base = base_path(path)
-        arrays: dict[str, Any] = {
-            "network.starts": self.network.starts,
-            "network.neighbours": self.network.neighbours,
-            "compute_s": self.compute_s,
-            "recorded": self.recorded,
-            "consensus": self.consensus,
-            "local": self.local,
-            "state.x_sum": self.state.x_sum,
-            "state.lost": self.state.lost,
-        }
-        arrays |= {f"schedule.{key}": value for key, value in self.schedule._asdict().items()}
-        arrays |= {f"history.{key}": value for key, value in self.history.items()}
-        for part in ("agents", "slots", "tokens"):
-            arrays |= named_leaves(getattr(self.state, part), f"state.{part}")
-        if self.start is not None:
-            arrays["start"] = self.start
-        if not isinstance(self.walk, str):
-            arrays |= {f"walk.{key}": column for key, column in self.walk._asdict().items()}
-        held = io.BytesIO()
-        np.savez_compressed(held, allow_pickle=False, **{key: np.asarray(value) for key, value in arrays.items()})
-        plain = {
-            "format": FORMAT,
-            "method": self.method.label,
-            "settings": methods.settings(self.method),
-            **({} if type(self.method) in methods.METHODS.values() else {"own": own.origin(self.method)}),
-            "network": {"name": self.network.name, "agents": self.network.agents},
-            "walk": self.walk_name,
-            "timing": timing.settings(self.timing),
-            "seed": self.seed,
-            "every": self.every,
-            "message_bytes": self.message_bytes,
-            "problem": self.problem,
-            "tuning": self.tuning,
-            "stopped": self.stopped,
-            "sha256": hashlib.sha256(held.getbuffer()).hexdigest(),
-        }
-        text = json.dumps(plain, indent=2, default=lambda number: number.item())  # NumPy's numbers as plain ones
-        try:
-            base.parent.mkdir(parents=True, exist_ok=True)
-            write_whole({ending(base, ".npz"): held.getvalue(), ending(base, ".json"): f"{text}\n".encode()})
-        except OSError as error:
-            raise AmbleError(f"the run cannot be saved to {base} ({error.strerror}); give a path of yours.") from error
-        return ending(base, ".json")
+        return write(self, path)
 
 
-def base_path(path: str | Path) -> Path:
-    """What the .json and the .npz of a saved run have in common."""
-    path = as_path(path, "a saved run")
-    return path.with_suffix("") if path.suffix in (".npz", ".json") else path
-
-
-def load_run(path: str | Path, methods: Any = ()) -> Run:
-    """The run that `save` wrote, equal to it.
-
-    Parameters
-    ----------
-    path : the run's .json or .npz, or what both have in common
-    methods : classes of your own, the run's method among them: the classes, or texts such as "mine.py:Heavy", which are
-        imported. Without it, a run of a method of your own has all its results and cannot be resumed: nothing that a
-        saved run names is imported.
-
-    Returns
-    -------
-    Run
-
-    Example
-    -------
-    >>> import amble
-    >>> problem = amble.split(amble.load("diabetes"), agents=5)
-    >>> file = amble.simulate(amble.Relay(), problem, hops=5, progress=False).save(folder / "run")
-    >>> amble.load_run(file).schedule.hops
-    5
-    """
-    kinds = own.classes(methods)
-    base = base_path(path)
-    for file in (ending(base, ".json"), ending(base, ".npz")):
-        if not file.is_file():
-            raise AmbleError(f"there is no {file}; a saved run is a .json and a .npz file side by side.")
-    whole = ending(base, ".npz").read_bytes()
-    try:
-        plain = json.loads(ending(base, ".json").read_text())
-        if plain["format"] != FORMAT:
-            raise AmbleError(f"{base}.json has format {plain['format']}, and this amble reads format {FORMAT}.")
-        if plain["sha256"] != hashlib.sha256(whole).hexdigest():
-            raise ValueError
-        with np.load(io.BytesIO(whole), allow_pickle=False) as held:
-            arrays = dict(held)
-        return _assemble(plain, arrays, kinds)
-    except AmbleError:
-        raise
-    except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise AmbleError(
-            f"the saved run {base} is damaged or cut short; save it again, or copy both files again."
-        ) from error
-
-
-def _method(plain: dict[str, Any], rounds: bool, kinds: list[type[Any]]) -> Any:
-    """amble's own by its label; else the user's, if its class is among those given, or a stand-in that can be read."""
-    label, origin = plain["method"], plain.get("own", {})
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in plain["settings"].items()}
-    if not origin and label in methods.METHODS:
-        return methods.make(label, given)
-    kind = own.choose(kinds, label, origin)
-    return own.Absent(label, given, rounds, origin) if kind is None else methods.make(kind, given)
-
-
-def _assemble(plain: dict[str, Any], arrays: dict[str, Any], kinds: list[type[Any]]) -> Run:
-    rounds = "schedule.token" not in arrays
-    method = _method(plain, rounds, kinds)
-    network = plain["network"]
-
-    def under(prefix: str) -> dict[str, Any]:
-        return {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
-
-    if isinstance(method, own.Absent):
-        parts = {part: as_tuple(f"state.{part}", arrays) for part in ("agents", "slots", "tokens")}
-    else:
-        like = methods.first_state(method, arrays["consensus"].shape[1])  # its tuples are known by its first ones
-        parts = {part: from_named(tree, f"state.{part}", arrays) for part, tree in like.items()}
-    run = Run(
-        method=method,
-        network=Network(network["agents"], arrays["network.starts"], arrays["network.neighbours"], network["name"]),
-        walk=Matrix(**under("walk.")) if plain["walk"] == "matrix" else plain["walk"],
-        timing=timing.from_settings(plain["timing"]),
-        seed=plain["seed"],
-        every=plain["every"],
-        compute_s=arrays["compute_s"],
-        message_bytes=plain["message_bytes"],
-        problem=plain["problem"],
-        schedule=(Rounds if rounds else Schedule)(**under("schedule.")),
-        state=State(**parts, x_sum=arrays["state.x_sum"], lost=arrays["state.lost"]),
-        recorded=arrays["recorded"],
-        consensus=arrays["consensus"],
-        local=arrays["local"],
-        history=under("history."),
-        tuning=plain["tuning"],
-        start=arrays.get("start"),
-        stopped=plain["stopped"],
-    )
-    history = costs(run) | run.history  # an earlier version may have saved fewer columns
-    if run._models_unknown:  # ... or called the model's own columns those of the x_i
-        history = {key: column for key, column in history.items() if not key.endswith("_local")}
-    return replace(run, history=history)
-
-
-def costs(run: Run) -> dict[str, Any]:
-    """The cost columns of the history, at the recorded hops."""
-    k, N = run.recorded, run.network.agents
-    time_s = np.concatenate([[0.0], run.schedule.time_s])[k]
-    if isinstance(run.schedule, Rounds):
-        hop, units = k * N, methods.round_units(run.method, run.network) * k
-        busy_s = np.sum(run.compute_s) * k
-    else:
-        hop, units = k, np.concatenate([[0], np.cumsum(run.schedule.moved, dtype=np.int64)])[k]
-        busy_s = np.concatenate([[0.0], np.cumsum(run.compute_s[run.schedule.agent])])[k]
-    idle = 1 - busy_s / np.where(time_s > 0, N * time_s, np.inf)
-    return {"hop": hop, "time_s": time_s, "comm_units": units, "bytes": units * run.message_bytes, "idle": idle}
+def models_unknown(run: Run) -> bool:
+    """Whether an earlier version saved this live run with zeros in place of the agents' x_i."""
+    return run.walk == "live" and not run.state.x_sum.any()

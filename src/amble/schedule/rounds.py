@@ -23,7 +23,7 @@ class Rounds(NamedTuple):
         return Rounds(self.time_s[:rounds])
 
 
-def make(
+def plan_rounds(
     timing: Timing,
     *,
     compute_s: Any,

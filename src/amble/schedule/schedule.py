@@ -40,7 +40,7 @@ class Schedule(NamedTuple):
         return Schedule(*(column[:hops] for column in self))
 
 
-def make(
+def plan_hops(
     network: Network,
     walk: Walk,
     timing: Timing,

@@ -134,7 +134,7 @@ NAMED: dict[str, dict[str, Any]] = {
 }
 
 
-def make(timing: "str | Timing | Mapping[str, Any]") -> Timing:
+def timing_from(timing: "str | Timing | Mapping[str, Any]") -> Timing:
     """A Timing, a name (paper, link, walkman, unit), or a mapping of Timing's fields, `model` being such a name.
 
     The model `link` also takes `latency_s`, which is low_s and high_s in one.

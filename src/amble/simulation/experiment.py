@@ -101,7 +101,7 @@ class Experiment:
             raise unknown("network", self.network, networks.KINDS)
         if self.walk not in ("auto", *walks.NAMES):
             raise unknown("walk", self.walk, ("auto", *walks.NAMES))
-        timing = timings.make(self.timing)
+        timing = timings.timing_from(self.timing)
         if self.by is None:
             timing.factors(self.agents)
         chosen = [method for method, _ in self.make_methods()]
@@ -135,10 +135,10 @@ class Experiment:
                     raise AmbleError(
                         f"settings were given with all ({given}); each method has its own: name it with them."
                     )
-                chosen += [(methods.make(label, {}), self.tune) for label in methods.METHODS]
+                chosen += [(methods.from_settings(label, {}), self.tune) for label in methods.METHODS]
                 continue
             name = own.from_file(given["name"]) if own.names_file(str(given["name"])) else given["name"]
-            method = methods.make(name, {key: value for key, value in given.items() if key != "name"})
+            method = methods.from_settings(name, {key: value for key, value in given.items() if key != "name"})
             chosen.append((method, self.tune and not (by_user and methods.tunable(method) in given)))
         return chosen
 

@@ -49,8 +49,8 @@ def plan(run: Run, stop: dict[str, Any]) -> Schedule | Rounds:
     if methods.is_round(run.method):
         links = None if run.method.hears == "mean" else len(run.network.edges)
         return round_plan(run, {**parts, "links": links, "messages": getattr(run.method, "tokens", 1)}, **stop)
-    walk = walks.make(run.walk, run.network, run.method.tokens, run.seed)
-    return scheduling.make(run.network, walk, run.timing, tokens=run.method.tokens, **parts, **stop)
+    walk = walks.walk_for(run.walk, run.network, run.method.tokens, run.seed)
+    return scheduling.plan_hops(run.network, walk, run.timing, tokens=run.method.tokens, **parts, **stop)
 
 
 def round_plan(
@@ -64,14 +64,14 @@ def round_plan(
     if comm_units is not None and each:
         fit.append(comm_units // each)
     count = min(fit) if fit else 1024
-    found = clock.make(run.timing, **parts, rounds=count)
+    found = clock.plan_rounds(run.timing, **parts, rounds=count)
     if time_s is None:
         return found
     while not fit and found.time_s[-1] <= time_s:
         count *= 2
         if count > scheduling.HOPS_MAX:
             raise AmbleError("rounds take no time in this timing, so time_s is never reached; stop by rounds.")
-        found = clock.make(run.timing, **parts, rounds=count)
+        found = clock.plan_rounds(run.timing, **parts, rounds=count)
     return found.first(int(np.searchsorted(found.time_s, time_s, side="right")))
 
 

@@ -54,7 +54,7 @@ def run_once(
     start = None if start is None else initial_model(start, problem)
     if isinstance(walk, str) and walk == "auto":
         walk = "stretches" if hasattr(method, "gift") and method.tokens > 1 else "cycle"
-    timing = timings.make(timing)
+    timing = timings.timing_from(timing)
     with explained(method):
         compute_s = compute_seconds(timing, method, problem)
         message_numbers = methods.message_numbers(method, problem.dimension)
@@ -171,7 +171,7 @@ def _go(
     show: bool,
 ) -> Run:
     """Replay from where the run stands to the end of the schedule, recording as it goes."""
-    machine = engines.make(engine, run.method, problem, run.network, run.start)
+    machine = engines.engine_for(engine, run.method, problem, run.network, run.start)
     schedule = plan(run, stop)
     grid = record_hops(schedule.hops, run.every)
     fresh = len(run.recorded) == 0

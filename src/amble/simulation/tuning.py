@@ -235,7 +235,7 @@ def trial(run: Run, problem: Problem, reading: str = "") -> Trial:
 
 def models_at(run: Run, problem: Problem, rounds: list[int]) -> list[Any]:
     """The agents' models after so many rounds. A run keeps the last ones only, so its rounds are replayed."""
-    machine = engines.make("auto", run.method, problem, run.network, run.start)
+    machine = engines.engine_for("auto", run.method, problem, run.network, run.start)
     state, done, models = machine.start(), 0, []
     for count in rounds:
         state, done = machine.advance(state, run.schedule, done, count), count

@@ -13,7 +13,8 @@ from amble.errors import need
 from amble.losses import LeastSquares, Logistic
 from amble.methods.parameters import label_of
 from amble.problem.problem import Problem
-from amble.results.run import Run, load_run
+from amble.results.loading import load_run
+from amble.results.run import Run
 from amble.simulation import simulate as simulation
 
 AGENTS, UNKNOWNS, HOPS, STOPPED = 8, 4, 90, 37
@@ -240,7 +241,7 @@ def check_names(method: Any) -> None:
     for engine in ENGINES:
         states, models = [], []
         for known, over, along in ((problem, network, schedule), (renamed, turned, other)):
-            machine = engines.make(engine, methods.check(method, known), known, over)
+            machine = engines.engine_for(engine, methods.check(method, known), known, over)
             state = machine.advance(machine.start(), along, 0, along.hops)
             models.append(machine.read(state))
             states.append(leaves_of(state.on_numpy()))

@@ -9,7 +9,9 @@ from amble.errors import AmbleError
 from amble.files import ending
 from amble.live.model.model import Model
 from amble.live.model.trained import FILE, Trained, load
-from amble.results.run import Run, base_path, load_run
+from amble.results.loading import load_run
+from amble.results.run import Run
+from amble.results.saved import base_path
 
 
 def choose(path: Path) -> Trained:

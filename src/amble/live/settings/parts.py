@@ -62,7 +62,7 @@ def make_method(given: Any) -> Any:
     """From the [method] table; a live run passes tokens, so it must have them."""
     if not isinstance(given, dict) or "name" not in given:
         raise AmbleError('the run has no method; add a table [method] with name = "Relay", for example.')
-    method = methods.make(given["name"], {key: value for key, value in given.items() if key != "name"})
+    method = methods.from_settings(given["name"], {key: value for key, value in given.items() if key != "name"})
     if methods.is_round(method):
         walking = [label for label, kind in methods.METHODS.items() if not methods.is_round(kind)]
         raise AmbleError(
