@@ -26,7 +26,7 @@ from amble.live.journal import file as journal_file
 from amble.live.model import trained
 from amble.live.records import record
 from amble.live.settings import agent_config
-from amble.results.run import FORMAT as RUN_FORMAT
+from amble.results.saved import FORMAT as RUN_FORMAT
 from doc_blocks import ROOT
 
 KEPT = ROOT / "tests/formats"
