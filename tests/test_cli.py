@@ -18,9 +18,10 @@ from amble import methods
 from amble.cli import app, main
 from amble.cli.app import PANELS, say
 from amble.data.partition import PARTITIONS
+from amble.losses import LOSSES
 from amble.networks import KINDS as NETWORKS
 from amble.networks import walks
-from amble.problem.assemble import LOSSES, TASKS, WEIGHTS
+from amble.problem.assemble import TASKS, WEIGHTS
 from amble.schedule import timing
 from amble.simulation.experiment import Experiment
 from doc_blocks import every_command
@@ -219,15 +220,23 @@ def test_compare_has_an_option_for_every_setting_of_a_file_with_its_default():
     assert {name: re.search(r"\[default: (.*)\]", helps[name])[1] for name in plain} == plain
     listed = {
         "how": PARTITIONS,
-        "network": NETWORKS,
         "walk": ("auto", *walks.NAMES),
         "timing": timing.NAMED,
-        "loss": LOSSES,
         "weights": WEIGHTS,
         "task": TASKS,
     }
     for name, choices in listed.items():
         assert all(re.search(rf"\b{choice}\b", helps[name]) for choice in choices), name
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "names"),
+    [("compare", "--loss", LOSSES), ("compare", "--network", NETWORKS), ("up", "--network", NETWORKS)],
+)
+def test_the_help_lists_what_is_in_the_registry(command, option, names, monkeypatch):
+    text = help_of([command], monkeypatch)
+    line = " ".join(re.search(rf"{option} .*?(?= --)", text, re.S)[0].replace("│", " ").split())
+    assert ", ".join(names) in line
 
 
 def test_a_run_is_told_by_options_what_a_file_would_tell_it(tmp_path, monkeypatch):

@@ -2,12 +2,12 @@
 
 import warnings
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from amble.cli.app import app, console, say, say_written
+from amble.cli.listed import WithNames
 
 COMPARE_HELP = """Compare methods on one problem: a table, a figure like the paper's, and the saved runs.
 
@@ -38,37 +38,9 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 `amble compare examples/experiment.toml --seed 3` - settings from a file; options given here win
 
 `amble compare --slow 3=10,5=10` - agents 3 and 5 compute ten times slower than the others
+
+{methods}
 """
-
-
-@final
-class WithMethods(TyperCommand):
-    """Its help ends with every method of the registry, which is not loaded before it is asked for."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        self.help = f"{self.help}\n\n{methods_help()}"
-        super().format_help(ctx, formatter)
-
-
-def methods_help() -> str:
-    """Every method with its settings, their defaults and, behind these, their other choices."""
-    from dataclasses import fields
-
-    from amble.methods import METHODS, is_round
-
-    def setting(kind: Any, name: str, default: Any) -> str:
-        others = [f"|{choice}" for choice in getattr(kind, "choices", {}).get(name, ()) if choice != default]
-        return (
-            name if default is None else f"{name}={default:g}" if not others else f"{name}={default}{''.join(others)}"
-        )
-
-    lists: dict[bool, list[str]] = {False: [], True: []}
-    for label, kind in METHODS.items():
-        settings = ", ".join(setting(kind, each.name, each.default) for each in fields(kind))
-        lists[is_round(kind)].append(f"- {label}: {settings}")
-    walks, rounds = ("\n".join(lines) for lines in lists.values())
-    title = "**Methods** and the defaults of their settings; `-m all` runs every one."
-    return f"{title}\n\nWalks:\n\n{walks}\n\nRounds, in which all agents compute at once:\n\n{rounds}"
 
 
 def of(panel: str, *names: str, **settings: Any) -> Any:
@@ -80,7 +52,7 @@ DATA, SPLIT, HOW, RUN = "Data", "Agents and their losses", "Network, walk and ti
 STOP = "When to stop (by default after 10,000 hops)"
 
 
-@app.command(cls=WithMethods, help=COMPARE_HELP, short_help="Compare methods: a table, a figure, the saved runs.")
+@app.command(cls=WithNames, help=COMPARE_HELP, short_help="Compare methods: a table, a figure, the saved runs.")
 def compare(
     experiment: Annotated[
         Path | None, typer.Argument(help="A TOML file of settings, all optional.", show_default=False)
@@ -114,9 +86,7 @@ def compare(
         str | None, of(SPLIT, metavar="<n,n,...>", help="Of by-sizes: rows per agent, or shares such as 0.5,0.3,0.2.")
     ] = None,
     test: Annotated[float | None, of(SPLIT, help="Share of rows held out to test on.  [default: 0.2]")] = None,
-    loss: Annotated[
-        str | None, of(SPLIT, help="least-squares, logistic or softmax.  [default: by task and number of classes]")
-    ] = None,
+    loss: Annotated[str | None, of(SPLIT, help="{losses}.  [default: by task and number of classes]")] = None,
     ridge: Annotated[
         float | None, of(SPLIT, help="Weight of the squared model in the loss.  [default: 0.0001]")
     ] = None,
@@ -125,7 +95,7 @@ def compare(
     ] = None,
     no_scale: Annotated[bool, of(SPLIT, "--no-scale", help="Leave columns and targets in their own units.")] = False,
     no_intercept: Annotated[bool, of(SPLIT, "--no-intercept", help="A model without an intercept.")] = False,
-    network: Annotated[str | None, of(HOW, help="random, ring, complete, grid, geometric.  [default: random]")] = None,
+    network: Annotated[str | None, of(HOW, help="{networks}.  [default: random]")] = None,
     density: Annotated[float | None, of(HOW, help="Share of all links a random network has.  [default: 0.7]")] = None,
     walk: Annotated[
         str | None,

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from amble.cli.app import app, console, say
+from amble.cli.listed import WithNames
 
 UP_HELP = """Train on this machine with real agents: one process each, their own rows, mTLS between them, no server.
 
@@ -28,7 +29,7 @@ curves for amble report. Ctrl-C, or SIGTERM, stops all and keeps what there is.
 MORE = "give more --hops or --seconds, or let --tolerance end it"
 
 
-@app.command(help=UP_HELP, short_help="Train on this machine with real agents, live.")
+@app.command(cls=WithNames, help=UP_HELP, short_help="Train on this machine with real agents, live.")
 def up(
     data: Annotated[str, typer.Option(help="A name (see: amble data) or the path of a file.")] = "digits",
     task: Annotated[str | None, typer.Option(help="Of a file: regression or classification.")] = None,
@@ -42,7 +43,7 @@ def up(
         str | None, typer.Option(metavar="<n,n,...>", help="Rows per agent, or shares such as 0.5,0.3,0.2.")
     ] = None,
     test: Annotated[float, typer.Option(help="Share of rows held out for the test metric.")] = 0.2,
-    network: Annotated[str, typer.Option(help="random, ring, complete, grid, geometric.")] = "random",
+    network: Annotated[str, typer.Option(help="{networks}.")] = "random",
     density: Annotated[float, typer.Option(help="Share of all links a random network has.")] = 0.7,
     method: Annotated[str, typer.Option("--method", "-m", help="NAME:key=value,...")] = "Relay:tokens=2",
     ridge: Annotated[float, typer.Option(help="Weight of the squared model in the loss.")] = 1e-4,

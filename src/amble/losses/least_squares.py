@@ -18,7 +18,23 @@ class LeastSquares(NamedTuple):
     share: Array  # the agent's part in the sum
 
     @staticmethod
-    def build(X: Any, y: Any, rows: Any, ridge: Any) -> "LeastSquares":
+    def fits(classes: int) -> bool:
+        return classes == 0
+
+    @staticmethod
+    def unknowns(columns: int, classes: int) -> int:  # noqa: ARG004 - as of every loss
+        return columns
+
+    @staticmethod
+    def keeps_rows() -> bool:
+        return False
+
+    @staticmethod
+    def predict(W: Array, X: Array) -> Array:
+        return W @ X.T
+
+    @staticmethod
+    def build(X: Any, y: Any, rows: Any, ridge: Any, classes: int = 0) -> "LeastSquares":  # noqa: ARG004 - as above
         """The loss of one agent, or of several stacked along the first axes.
 
         Parameters
@@ -27,6 +43,7 @@ class LeastSquares(NamedTuple):
         y : targets (.., d)
         rows : the weight of each row (.., d): share/d, or zero for padding
         ridge : the penalty on each coordinate (.., p)
+        classes : none
 
         Returns
         -------
@@ -44,9 +61,15 @@ class LeastSquares(NamedTuple):
         weighted = X * rows[..., None]
         A = np.swapaxes(weighted, -1, -2) @ X + ridge[..., None] * np.eye(X.shape[-1])
         b = (np.swapaxes(weighted, -1, -2) @ y[..., None])[..., 0]
+        return LeastSquares._of(A, b, 0.5 * np.sum(rows * y * y, axis=-1), np.sum(rows, axis=-1))
+
+    @staticmethod
+    def _of(A: Any, b: Any, c: Any, share: Any) -> "LeastSquares":
         values, vectors = np.linalg.eigh(A)
-        c, share = 0.5 * np.sum(rows * y * y, axis=-1), np.sum(rows, axis=-1)
         return LeastSquares(A, b, c, np.maximum(values, 0.0), vectors, share)
+
+    def pooled(self) -> "LeastSquares":
+        return LeastSquares._of(*(leaf.sum(axis=0) for leaf in (self.A, self.b, self.c, self.share)))
 
     def value(self, w: Array) -> Array:
         return 0.5 * w @ (self.A @ w) - self.b @ w + self.c

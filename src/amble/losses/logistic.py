@@ -7,6 +7,7 @@ import numpy as np
 
 from amble.arrays import Array, namespace
 from amble.losses import newton
+from amble.losses.rows import pooled
 
 NEWTON_STEPS_TYPICAL = 5  # seen from a warm start; only the fixed cost model uses it
 
@@ -21,7 +22,23 @@ class Logistic(NamedTuple):
     L: Array  # largest eigenvalue of X' diag(rows) X / 4 + ridge
 
     @staticmethod
-    def build(X: Any, y: Any, rows: Any, ridge: Any) -> "Logistic":
+    def fits(classes: int) -> bool:
+        return classes == 2
+
+    @staticmethod
+    def unknowns(columns: int, classes: int) -> int:  # noqa: ARG004 - as of every loss
+        return columns
+
+    @staticmethod
+    def keeps_rows() -> bool:
+        return True
+
+    @staticmethod
+    def predict(W: Array, X: Array) -> Array:
+        return (W @ X.T > 0).astype(np.intp)
+
+    @staticmethod
+    def build(X: Any, y: Any, rows: Any, ridge: Any, classes: int = 2) -> "Logistic":  # noqa: ARG004 - as above
         """The loss of one agent, or of several stacked along the first axes.
 
         Parameters
@@ -30,6 +47,7 @@ class Logistic(NamedTuple):
         y : labels (.., d), 0 or 1
         rows : the weight of each row (.., d): share/d, or zero for padding
         ridge : the penalty on each coordinate (.., p)
+        classes : two
 
         Returns
         -------
@@ -46,6 +64,9 @@ class Logistic(NamedTuple):
         """
         gram = np.swapaxes(X * (rows / 4)[..., None], -1, -2) @ X + ridge[..., None] * np.eye(X.shape[-1])
         return Logistic(X, np.where(y > 0, 1.0, -1.0), rows, ridge, np.linalg.eigvalsh(gram)[..., -1])
+
+    def pooled(self) -> "Logistic":
+        return pooled(self, ("X", "s", "rows"))
 
     def value(self, w: Array) -> Array:
         xp = namespace(w)
@@ -70,6 +91,10 @@ class Logistic(NamedTuple):
     def _bend(self, w: Array) -> Array:
         chance = sigmoid(self.X @ w)
         return self.rows * chance * (1 - chance)
+
+    @property
+    def quadratic(self) -> bool:
+        return False
 
     @property
     def curvature(self) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 from amble.arrays import Array, namespace
 from amble.losses import newton
 from amble.losses.logistic import NEWTON_STEPS_TYPICAL
+from amble.losses.rows import pooled
 
 
 class Softmax(NamedTuple):
@@ -23,6 +24,22 @@ class Softmax(NamedTuple):
     ridge: Array  # a coordinate of w: share * ridge, zero for intercepts
     pin: Array  # a coordinate of a class: zero with a ridge, else as stiff as the loss can be there
     L: Array  # largest eigenvalue of X' diag(rows) X / 2, plus the largest ridge
+
+    @staticmethod
+    def fits(classes: int) -> bool:
+        return classes >= 2
+
+    @staticmethod
+    def unknowns(columns: int, classes: int) -> int:
+        return columns * classes
+
+    @staticmethod
+    def keeps_rows() -> bool:
+        return True
+
+    @staticmethod
+    def predict(W: Array, X: Array) -> Array:
+        return (W.reshape(-1, X.shape[1]) @ X.T).reshape(len(W), -1, len(X)).argmax(axis=1)
 
     @staticmethod
     def build(X: Any, y: Any, rows: Any, ridge: Any, classes: int) -> "Softmax":
@@ -54,6 +71,9 @@ class Softmax(NamedTuple):
         pin = np.where(ridge == 0, np.diagonal(gram, axis1=-2, axis2=-1), 0.0) / classes
         L = np.linalg.eigvalsh(gram)[..., -1] + ridge.max(axis=-1)
         return Softmax(X, Y, rows, np.concatenate([ridge] * classes, axis=-1), pin, L)
+
+    def pooled(self) -> "Softmax":
+        return pooled(self, ("X", "Y", "rows"))
 
     def value(self, w: Array) -> Array:
         """Each row's loss is log(1 + sum_c exp(gap_c)), gap the lead of a wrong class over the right one: computed so,
@@ -109,6 +129,10 @@ class Softmax(NamedTuple):
         scores = self._scores(w)
         up = xp.exp(scores - xp.max(scores, axis=-1)[:, None])
         return up / xp.sum(up, axis=-1)[:, None]
+
+    @property
+    def quadratic(self) -> bool:
+        return False
 
     @property
     def curvature(self) -> Array:

@@ -8,10 +8,9 @@ from amble.arrays import Tree, tree_map
 from amble.data.partition import Parts, holdings
 from amble.data.targets import TASKS
 from amble.errors import AmbleError, few, is_number, unknown
-from amble.losses import LeastSquares, Logistic, Softmax
+from amble.losses import LOSSES, choose
 
 WEIGHTS = ("agents", "rows")
-LOSSES = ("least-squares", "logistic", "softmax")
 AGENTS_AT_A_TIME = 512
 
 
@@ -137,7 +136,7 @@ def assemble(
     if test is not None and labels is not None:
         check_test_labels(test[1], labels)
     classes = 0 if labels is None else len(labels)
-    loss = choose_loss(loss, classes)
+    loss = choose(loss, classes)
     scaling = fit_scaling(X, y, scale, regression)
     rows = prepare(X, scaling, intercept)
     wanted = targets_in_units(y, scaling, labels)
@@ -153,26 +152,15 @@ def assemble(
     stacked = stack(rows, wanted, parts, ridges(ridge, rows.shape[1], intercept), classes, weights, loss)
     return {
         "agents": len(parts),
-        "dimension": rows.shape[1] * (classes if loss == "softmax" else 1),
+        "dimension": LOSSES[loss].unknowns(rows.shape[1], classes),
         "stacked": stacked,
-        "total": pool(stacked),
+        "total": stacked.pooled(),
         "heldout": held,
         "labels": labels,
         "scaling": scaling,
         "parts": given,
         "holdings": holdings(y, parts, labels),
     }
-
-
-def choose_loss(loss: str | None, classes: int) -> str:
-    """The loss that was asked for, if it fits; else least squares for numbers, logistic for two classes, or softmax."""
-    if loss is not None and loss not in LOSSES:
-        raise unknown("loss", loss, LOSSES)
-    fits = {0: LOSSES[:1], 2: LOSSES[1:]}.get(classes, LOSSES[2:])
-    if loss is not None and loss not in fits:
-        task = f"classification with {classes} classes" if classes else "regression"
-        raise AmbleError(f"loss={loss!r} was given for {task}; it takes {' or '.join(map(repr, fits))}.")
-    return loss or fits[0]
 
 
 def check_test_labels(y: Any, labels: Any) -> None:
@@ -190,7 +178,7 @@ def stack(
     rows: Any, wanted: Any, parts: Parts, penalty: Any, classes: int, weights: str, loss: str | None = None
 ) -> Tree:
     """Each agent's objective, stacked."""
-    loss = choose_loss(loss, classes)
+    kind = LOSSES[choose(loss, classes)]
     N, p = len(parts), rows.shape[1]
     sizes = np.array([len(part) for part in parts])
     shares = np.ones(N) if weights == "agents" else N * sizes / sizes.sum()
@@ -202,34 +190,12 @@ def stack(
         for k, i in enumerate(chosen):
             X[k, : sizes[i]], y[k, : sizes[i]] = rows[parts[i]], wanted[parts[i]]
             weight[k, : sizes[i]] = shares[i] / sizes[i]
-        ridge = shares[chosen, None] * penalty
-        if loss == "least-squares":
-            return LeastSquares.build(X, y, weight, ridge)
-        if loss == "logistic":
-            return Logistic.build(X, y, weight, ridge)
-        return Softmax.build(X, y, weight, ridge, classes)
+        return kind.build(X, y, weight, shares[chosen, None] * penalty, classes)
 
-    if loss != "least-squares":
+    if kind.keeps_rows():
         return block(np.arange(N))
-    # least squares keeps no rows, so agents of unlike sizes need not be padded to the largest of all
+    # what keeps no rows need not be padded to the most rows of all agents
     order = np.argsort(sizes, kind="stable")
     blocks = [block(chosen) for chosen in np.array_split(order, -(-N // AGENTS_AT_A_TIME))]
     back = np.argsort(order, kind="stable")
     return tree_map(lambda *leaves: np.concatenate(leaves)[back], *blocks)
-
-
-def pool(stacked: Tree) -> Any:
-    """sum_i f_i as one objective of the same kind."""
-    if isinstance(stacked, LeastSquares):
-        A = stacked.A.sum(axis=0)
-        values, vectors = np.linalg.eigh(A)
-        b, c, share = (leaf.sum(axis=0) for leaf in (stacked.b, stacked.c, stacked.share))
-        return LeastSquares(A, b, c, np.maximum(values, 0.0), vectors, share)
-    used = stacked.rows.reshape(-1) > 0
-    by_row = ("X", "s", "Y", "rows")
-    return type(stacked)(
-        **{
-            name: leaf.reshape(-1, *leaf.shape[2:])[used] if name in by_row else leaf.sum(axis=0)
-            for name, leaf in stacked._asdict().items()
-        }
-    )

@@ -13,12 +13,12 @@ import numpy as np
 
 from amble.arrays import norm
 from amble.errors import AmbleError
-from amble.losses import LeastSquares
 from amble.losses.newton import TOLERANCE, minimise
 
 UNASKED_UP_TO = 10_000  # unknowns of built-in losses: beyond it, finding the optimum may take longer than the run
 UNASKED_UP_TO_OWN = 1_000  # the same for losses of a user's own, which may be expensive
 STILL = 1e-6  # of the model: what moves less between the last two proximal steps has arrived
+LOWER = 0.99  # of the value at a point: less at twice the point shows that it is no minimiser
 SLOPE = 1e-7  # of the slope at zero: less counts as none
 UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, from which on their units differ
 NEWTON_STEPS_OWN = 100  # within each proximal step
@@ -82,12 +82,12 @@ def find(problem: Any, watch: Watch | None = None) -> Optimum | NoOptimum:
     """The minimiser of sum_i f_i (the shortest, if there are several), or why it is not known."""
     watch = watch or Watch()
     try:
-        if isinstance(problem.total, LeastSquares):
-            w = of_least_squares(problem.total)
-        elif problem.total is not None:
-            w = of_classes(problem.total, watch)
-        else:
+        if problem.total is None:
             w = of_own(problem, watch)
+        elif problem.total.quadratic:
+            w = of_quadratic(problem.total, np.zeros(problem.dimension))
+        else:
+            w = of_convex(problem.total, np.zeros(problem.dimension), watch)
         value = float(problem.value(w))
         if not np.isfinite(value):
             raise AmbleError(f"the optimum of your losses is not known: where their slope is zero, value is {value}.")
@@ -96,66 +96,66 @@ def find(problem: Any, watch: Watch | None = None) -> Optimum | NoOptimum:
     return Optimum(w, value)
 
 
-def of_least_squares(f: LeastSquares) -> Any:
+def of_quadratic(f: Any, zero: Any) -> Any:
     """In the scaling of the diagonal, so that units do not matter; where that leaves several, the shortest as it is."""
-    diagonal = np.diagonal(f.A)
+    A, b = f.hessian(zero), -f.grad(zero)
+    diagonal = np.diagonal(A)
     scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    values, vectors = np.linalg.eigh(scale[:, None] * f.A * scale)
+    values, vectors = np.linalg.eigh(scale[:, None] * A * scale)
     if values[0] > 1e-13 * values[-1]:
-        return scale * (vectors @ ((vectors.T @ (scale * f.b)) / values))
-    solid = f.values > 1e-13 * f.values[-1]
-    return f.vectors[:, solid] @ ((f.vectors[:, solid].T @ f.b) / f.values[solid])
+        return scale * (vectors @ ((vectors.T @ (scale * b)) / values))
+    values, vectors = np.linalg.eigh(A)
+    solid = values > 1e-13 * values[-1]
+    return vectors[:, solid] @ ((vectors[:, solid].T @ b) / values[solid])
 
 
-def of_classes(f: Any, watch: Watch) -> Any:
-    """Logistic and softmax: Newton's method within each proximal step."""
-    own, each = f, np.asarray(f.curvatures)
-    scale = np.ones(len(each))
+def of_convex(f: Any, zero: Any, watch: Watch) -> Any:
+    """A built-in loss without a closed form: Newton's method within each proximal step."""
+    each, scale, smoothness, curvature = np.asarray(f.curvatures), np.ones_like(zero), f.smoothness, f.curvature
     if each.max() > UNEVEN * min(each[each > 0], default=1.0):  # columns of unlike units: make them even
         scale = 1 / np.sqrt(np.where(each > 0, each, 1.0))
-        f = rescaled(f, scale)
-    watched = Watched(f, watch)
-    w, moved = loosen(lambda w, weight: minimise(watched, w, weight, w, TOLERANCE), np.zeros(len(f.ridge)),
-                      [1e-8 * 10.0**-k * f.curvature for k in range(6)])  # fmt: skip
-    f, w = own, scale * w
-    # a row's loss below log 2 is a row on its right side: if all are, w can grow for ever, as where it still moves
-    apart = not f.ridge.any() and f.value(w) < np.log(2) * f.rows.min()
-    if apart or moved > STILL:
+        smoothness, curvature = (scale**2 * each).sum(), (scale**2 * each).mean()
+    watched = Watched(f, scale, smoothness, watch)
+    w, moved = loosen(
+        lambda w, weight: minimise(watched, w, weight, w, TOLERANCE),
+        zero,
+        [1e-8 * 10.0**-k * curvature for k in range(6)],
+    )
+    w = scale * w
+    # no convex loss is lower beyond its minimiser: the loss of rows that a plane separates falls for ever, and slowly
+    falls = f.value(2 * w) < LOWER * f.value(w)
+    if falls or moved > STILL:
+        classes, free = "the classes are separable, in part at least", "the rows leave part of the model free"
+        reason = free if type(f).fits(0) else classes
         raise AmbleError(
-            "there is no centralised optimum, or one too far out: the classes are separable, in part at least; "
-            "give ridge= a value above zero, such as 1e-4."
+            f"there is no centralised optimum, or one too far out: {reason}; give ridge= a value above zero, such as "
+            "1e-4."
         )
     return w
 
 
-def rescaled(f: Any, scale: Any) -> Any:
-    """The same loss of u, for w = scale u."""
-    columns = scale[: f.X.shape[-1]]
-    f = f._replace(X=f.X * columns, ridge=f.ridge * scale**2)
-    if hasattr(f, "pin"):
-        f = f._replace(pin=f.pin * columns**2)
-    return f._replace(L=f.curvatures.sum())
-
-
 class Watched:
-    """A built-in loss whose gradients and products with the Hessian are counted, without a limit."""
+    """A built-in loss of u, for w = scale u, that counts its gradients and products with the Hessian without a limit."""
 
-    def __init__(self, f: Any, watch: Watch) -> None:
-        self.f, self.watch = f, watch
+    def __init__(self, f: Any, scale: Any, smoothness: Any, watch: Watch) -> None:
+        self.f, self.scale, self.smoothness, self.watch = f, scale, smoothness, watch
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.f, name)
+    def value(self, u: Any) -> Any:
+        return self.f.value(self.scale * u)
 
-    def grad(self, w: Any) -> Any:
+    def grad(self, u: Any) -> Any:
         self.watch.count()
-        return self.f.grad(w)
+        return self.scale * self.f.grad(self.scale * u)
 
-    def hessian_times(self, w: Any) -> Callable[[Any], Any]:
-        times = self.f.hessian_times(w)
+    def hessian(self, u: Any) -> Any:
+        return self.scale[:, None] * self.f.hessian(self.scale * u) * self.scale
+
+    def hessian_times(self, u: Any) -> Callable[[Any], Any]:
+        times = self.f.hessian_times(self.scale * u)
 
         def watched(v: Any) -> Any:
             self.watch.count()
-            return times(v)
+            return self.scale * times(self.scale * v)
 
         return watched
 

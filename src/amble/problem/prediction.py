@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from amble import losses
 from amble.errors import AmbleError, shown
 from amble.problem.assemble import Scaling, prepare
 from amble.problem.rows import check_width, in_order
@@ -17,22 +18,20 @@ def predict(
 ) -> Any:
     """On rows in the units of training: targets in their own units, or labels (None: a regression)."""
     rows = prepare(check_width(in_order(X, columns, "the rows"), len(scaling.X_mean), "the rows"), scaling, intercept)
-    W = check_model(w)
-    unknowns = rows.shape[1] if labels is None or len(W) == rows.shape[1] else rows.shape[1] * len(labels)
-    if len(W) != unknowns:
-        raise AmbleError(
-            f"the model has {len(W)} numbers and these rows {unknowns} unknowns; give a model of such rows."
-        )
-    found = guess(W[None], rows, labels is None)[0]
-    return found * scaling.y_std + scaling.y_mean if labels is None else np.asarray(labels)[found]
+    predicted = guess(check_model(w)[None], rows, 0 if labels is None else len(labels))[0]
+    return predicted * scaling.y_std + scaling.y_mean if labels is None else np.asarray(labels)[predicted]
 
 
-def guess(W: Any, rows: Any, regression: bool) -> Any:
+def guess(W: Any, rows: Any, classes: int) -> Any:
     """Predictions of several models, one per row of W, on rows in the models' units: targets, or label numbers."""
-    if regression:
-        return W @ rows.T
-    scores = (W.reshape(-1, rows.shape[1]) @ rows.T).reshape(len(W), -1, len(rows))
-    return (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
+    numbers, columns = W.shape[1], rows.shape[1]
+    kind = losses.for_model(numbers, columns, classes)
+    if kind is None:
+        unknowns = losses.LOSSES[losses.choose(None, classes)].unknowns(columns, classes)
+        raise AmbleError(
+            f"the model has {numbers} numbers and these rows {unknowns} unknowns; give a model of such rows."
+        )
+    return kind.predict(W, rows)
 
 
 def score(predicted: Any, y: Any, mean: float, regression: bool) -> Any:

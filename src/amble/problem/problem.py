@@ -13,8 +13,8 @@ from amble.arrays import Tree, tree_map
 from amble.data.datasets import Dataset
 from amble.data.partition import Parts, by_group, partition, settle
 from amble.errors import AmbleError, expect, is_whole, shown
-from amble.losses import LeastSquares, Logistic, Softmax, own
-from amble.problem.assemble import Heldout, Scaling, assemble, check_rows, pool
+from amble.losses import LOSSES, own
+from amble.problem.assemble import Heldout, Scaling, assemble, check_rows
 from amble.problem.optimum import UNASKED_GRADIENTS, UNASKED_UP_TO, UNASKED_UP_TO_OWN, NoOptimum, Optimum, Watch, find
 from amble.problem.prediction import check_model, guess, predict, score
 from amble.problem.rows import check_pairs, heldout_rows, hold_out, in_order, infer_task, names_of
@@ -250,7 +250,7 @@ class Problem:
         X, y, mean = self.heldout
         at_once = max(1, SCORES_AT_ONCE * X.shape[1] // (X.shape[0] * self.dimension))
         for some in np.split(finite, range(at_once, len(finite), at_once)):
-            predicted = guess(W[some], X, self.task == "regression")
+            predicted = guess(W[some], X, 0 if self.labels is None else len(self.labels))
             found[some] = score(predicted, y, mean, self.task == "regression")
         return found
 
@@ -327,7 +327,8 @@ class Problem:
         intercept : whether the model has one
         scale : whether columns (and the target of a regression) are brought to mean 0 and standard deviation 1
         weights : agents (all count alike, as in the paper) or rows (all rows count alike, as if pooled)
-        loss : least-squares, logistic or softmax; without it, the task's own (two classes: logistic)
+        loss : the name of one that fits the task, such as softmax; without it, the first that does. The help of
+            amble compare lists all
         name : of the data, for tables and pages
 
         Returns
@@ -458,9 +459,9 @@ class Problem:
             raise AmbleError(f"dimension={dimension!r} was given; give the number of unknowns, a whole number.")
         kinds = {type(f) for f in objectives}
         shapes = {tuple(np.shape(leaf) for leaf in f) for f in objectives if isinstance(f, tuple)}
-        if len(kinds) == 1 and kinds <= {LeastSquares, Logistic, Softmax} and len(shapes) == 1:
+        if len(kinds) == 1 and kinds <= set(LOSSES.values()) and len(shapes) == 1:
             stacked = tree_map(lambda *leaves: np.stack(leaves), *objectives)
-            return Problem(name, "custom", len(objectives), dimension, stacked=stacked, total=pool(stacked))
+            return Problem(name, "custom", len(objectives), dimension, stacked=stacked, total=stacked.pooled())
         return Problem(name, "custom", len(objectives), dimension, own=list(objectives))
 
 

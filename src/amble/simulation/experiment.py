@@ -61,7 +61,7 @@ class Experiment:
     alpha: float | None = None  # of how = "dirichlet"
     sizes: list[Any] | None = None  # of how = "by-sizes"
     test: float = 0.2
-    loss: str | None = None  # least-squares, logistic or softmax; without it, the task's
+    loss: str | None = None  # one of losses.LOSSES; without it, the task's
     ridge: float = 1e-4
     intercept: bool = True
     scale: bool = True

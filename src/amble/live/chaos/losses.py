@@ -5,21 +5,31 @@ from typing import Any
 
 import numpy as np
 
-from amble.losses import Logistic, Softmax
+from amble.losses import LOSSES
 
 FEATURES, ROWS, RIDGE, CLASSES = 2, 8, 1e-2, 3
+NAMES = tuple(name for name, kind in LOSSES.items() if kind.fits(2) or kind.fits(CLASSES))  # rows have labels here
 
 
-def some_loss(kind: str, seed: int) -> Any:
+def classes_of(name: str) -> int:
+    return CLASSES if LOSSES[name].fits(CLASSES) else 2
+
+
+def unknowns(name: str) -> int:
+    return int(LOSSES[name].unknowns(FEATURES, classes_of(name)))
+
+
+def some_loss(name: str, seed: int) -> Any:
     """The loss of one agent; agents differ in their rows, and somewhat in what is true of them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(ROWS, FEATURES)) + rng.normal(size=FEATURES)
     w = np.array([[2.0, -1.0, 0.0], [0.0, 1.0, -2.0]])
     rows, ridge = np.full(ROWS, 1 / ROWS), np.full(FEATURES, RIDGE)
-    if kind == "softmax":
+    if classes_of(name) == CLASSES:
         y = np.argmax(X @ w + rng.gumbel(size=(ROWS, CLASSES)), axis=1) * 1.0
-        return Softmax.build(X, y, rows, ridge, CLASSES)
-    return Logistic.build(X, (X @ w[:, 0] + rng.logistic(size=ROWS) > 0) * 1.0, rows, ridge)
+    else:
+        y = (X @ w[:, 0] + rng.logistic(size=ROWS) > 0) * 1.0
+    return LOSSES[name].build(X, y, rows, ridge, classes_of(name))
 
 
 def optimum(losses: Sequence[Any], dimension: int) -> Any:

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from amble.live.chaos import losses
 from amble.live.chaos.checkers import Checker
 from amble.live.chaos.kinds import Faults, Trouble
-from amble.live.chaos.losses import CLASSES, FEATURES, some_loss
 from amble.live.chaos.tally import Mean, TrackedMean
 from amble.live.core import visits
 from amble.live.core.effects import Ask, Persist, Reply, Report, Settings, Wake
@@ -99,7 +99,7 @@ class World:
         )
         self.trained = trained or TRAINED[seed % len(TRAINED)]
         self.start = (0.0, START)[seed // len(TRAINED) % 2]
-        self.loss = chance.choice(("logistic", "softmax")) if self.trained in ("full", "scalar") else ""
+        self.loss = chance.choice(losses.NAMES) if self.trained in ("full", "scalar") else ""
         self.visits = self._make_visits(make_visits, tokens, count)
         self.nodes = {name: Node(name, self.some_objective()) for name in names}
         self.clones: dict[str, Node] = {}  # of agents that were copied, while the copy runs
@@ -118,12 +118,12 @@ class World:
         method: Any = TrackedMean(tokens, settle) if issubclass(kind, TrackedVisits) else Mean(tokens, settle, weigh)
         if self.loss:
             method = Relay(tokens, self.trained)
-        dimension = {"": 1, "logistic": FEATURES, "softmax": FEATURES * CLASSES}[self.loss]
+        dimension = losses.unknowns(self.loss) if self.loss else 1
         return kind(method, dimension, count, self.settings.tolerance, ROOM, np.full(dimension, self.start))
 
     def some_objective(self) -> Any:
         if self.loss:
-            return some_loss(self.loss, self.chance.randrange(2**32))
+            return losses.some_loss(self.loss, self.chance.randrange(2**32))
         return float(self.chance.randint(1, 9))
 
     # --- running ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,42 @@
+"""What the help of a command lists from registries: methods, losses, networks."""
+
+from typing import Any, final
+
+from typer.core import TyperCommand
+
+
+@final
+class WithNames(TyperCommand):
+    """In its help {methods}, {losses} and {networks} are all of their registry, which only the help loads."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from amble.losses import LOSSES
+        from amble.networks import KINDS
+
+        lists = {"{methods}": methods_help(), "{losses}": ", ".join(LOSSES), "{networks}": ", ".join(KINDS)}
+        parts: tuple[Any, ...] = (self, *self.params)
+        for part in parts:
+            for mark, names in lists.items():
+                part.help = (part.help or "").replace(mark, names)
+        super().format_help(ctx, formatter)
+
+
+def methods_help() -> str:
+    """Every method with its settings, their defaults and, behind these, their other choices."""
+    from dataclasses import fields
+
+    from amble.methods import METHODS, is_round
+
+    def setting(kind: Any, name: str, default: Any) -> str:
+        others = [f"|{choice}" for choice in getattr(kind, "choices", {}).get(name, ()) if choice != default]
+        return (
+            name if default is None else f"{name}={default:g}" if not others else f"{name}={default}{''.join(others)}"
+        )
+
+    lists: dict[bool, list[str]] = {False: [], True: []}
+    for label, kind in METHODS.items():
+        settings = ", ".join(setting(kind, each.name, each.default) for each in fields(kind))
+        lists[is_round(kind)].append(f"- {label}: {settings}")
+    walks, rounds = ("\n".join(lines) for lines in lists.values())
+    title = "**Methods** and the defaults of their settings; `-m all` runs every one."
+    return f"{title}\n\nWalks:\n\n{walks}\n\nRounds, in which all agents compute at once:\n\n{rounds}"
