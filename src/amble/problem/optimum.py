@@ -135,7 +135,7 @@ def of_convex(f: Any, zero: Any, watch: Watch) -> Any:
 
 
 class Watched:
-    """A built-in loss of u, for w = scale u, that counts its gradients and products with the Hessian without a limit."""
+    """A built-in loss of u, for w = scale u, that counts gradients and products with the Hessian without a limit."""
 
     def __init__(self, f: Any, scale: Any, smoothness: Any, watch: Watch) -> None:
         self.f, self.scale, self.smoothness, self.watch = f, scale, smoothness, watch
