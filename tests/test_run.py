@@ -225,7 +225,7 @@ def test_resuming_to_a_tolerance_stops_where_an_unbroken_run_does(every):
 
 
 def test_a_limit_already_passed_is_refused():
-    with pytest.raises(AmbleError, match="already stands at hop 50; give a limit beyond it"):
+    with pytest.raises(AmbleError, match="is already at hop 50; give a limit beyond it"):
         amble.resume(go(amble.IBCD()), PROBLEM, hops=49)
 
 

@@ -1,4 +1,4 @@
-"""One vocabulary for NumPy and JAX: what is written with these runs on either."""
+"""Array functions for NumPy and JAX: code written with these runs on both."""
 
 from collections import namedtuple
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy as np
 
 Array = Any  # a NumPy or JAX array (or a JAX tracer); the namespace decides, not the type
 Tree = Any  # a NamedTuple of arrays
-BEYOND = 1e50  # no model is that large and comes back
+BEYOND = 1e50  # a model beyond this has diverged
 
 
 def namespace(x: Array) -> Any:
@@ -74,7 +74,7 @@ def from_named(like: Tree, name: str, arrays: dict[str, Array]) -> Tree:
 
 
 def as_tuple(name: str, arrays: dict[str, Array]) -> Tree:
-    """A NamedTuple of the names that `named_leaves` gave, where no other of its kind is at hand."""
+    """A NamedTuple of the names that `named_leaves` gave, where its class is not available."""
     if name in arrays:
         return arrays[name]
     keys = dict.fromkeys(key[len(name) + 1 :].partition(".")[0] for key in arrays if key.startswith(f"{name}."))

@@ -7,7 +7,7 @@ from typing import Any
 from amble.errors import AmbleError, need
 from amble.files import write_whole
 
-# Okabe and Ito's colours, told apart by colour-blind readers too
+# Okabe and Ito's colours, which colour-blind readers can distinguish
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
 STYLES = ("-", "--", "-.")  # when the colours begin again
 
@@ -18,7 +18,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def save(figure: Any, path: Path) -> Path:
-    """Write the figure in the format of the path's ending, whole or not at all."""
+    """Write the figure in the format that the path's ending names. A failure leaves no partial file."""
     ending = path.suffix.lstrip(".").lower()
     if ending not in figure.canvas.get_supported_filetypes():
         raise AmbleError(f"{path.name!r} was given for a figure; end it in .png, .svg or .pdf.")

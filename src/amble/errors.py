@@ -1,4 +1,4 @@
-"""Errors a person can act on, and the check for parts that are not installed."""
+"""Errors that say what to do, and the check for optional packages."""
 
 import difflib
 import importlib
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-NAMES_MAX, NEAR_MAX = 30, 5  # in a sentence: all names or, of more, those that look alike
+NAMES_MAX, NEAR_MAX = 30, 5  # a sentence lists all names up to this many, or else only similar ones
 
 
 class AmbleError(ValueError):
@@ -29,12 +29,12 @@ def unusable(problem: str, advice: str) -> Unusable:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number and not a truth value, which Python counts among them."""
+    """Whether it is a number. In Python a truth value is an int, but here it is not a number."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is a whole number, and of a type that has no others."""
+    """Whether it is of an integer type. A float such as 2.0 is not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
@@ -50,7 +50,7 @@ def unknown(kind: str, given: Any, known: Iterable[str]) -> AmbleError:
 
 
 def few(texts: Sequence[str], most: int = 10) -> str:
-    """A list in a sentence: all of it, or its beginning and how many more there are."""
+    """A list in a sentence: all items, or the first ones and how many more there are."""
     return ", ".join(texts[:most]) + (f" and {len(texts) - most:,} more" if len(texts) > most else "")
 
 
@@ -70,12 +70,12 @@ def not_installed(extra: str) -> AmbleError:
 
 
 def shown(value: Any) -> str:
-    """What was given, in a sentence: a plain value as it is, anything else by its type."""
+    """A value for an error message: a plain value as it is, anything else by its type."""
     return repr(value) if isinstance(value, str | numbers.Number | None) else f"a {type(value).__name__}"
 
 
 def as_path(path: Any, role: str) -> Path:
-    """A path, or one sentence where something else was given for it."""
+    """The value as a path, or an error if it is no path."""
     if not isinstance(path, str | os.PathLike):
         raise AmbleError(f"{shown(path)} was given as {role}; give a path, as text or as a pathlib.Path.")
     return Path(path)

@@ -1,11 +1,11 @@
-"""Files that are there whole, or not at all."""
+"""Writing files so that a crash never leaves half of one."""
 
 import os
 from pathlib import Path
 
 
 def write_whole(files: dict[Path, bytes]) -> None:
-    """All under other names first, so that nobody ever sees half a file, or one without the others."""
+    """Write all files under temporary names, then rename them, so that nobody sees half a file or half the set."""
     try:
         for path, content in files.items():
             ending(path, ".part").write_bytes(content)

@@ -1,4 +1,4 @@
-"""What a long job shows: a bar with its rate and time left, from the second second on."""
+"""Progress of long jobs: a bar with the rate and the time left, and a clean stop on Ctrl-C."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-QUIET_S = 2.0  # jobs shorter than this show nothing
+QUIET_S = 2.0  # a shorter job shows no bar
 FLAG_S = 0.05  # between two looks at a flag
 
 
@@ -34,7 +34,7 @@ class Meter:
         self.task: Any = None
 
     def update(self, done: int, total: int | None = None) -> None:
-        """So much is done; a total given here replaces the earlier one."""
+        """Show that this much is done; a total given here replaces the earlier one."""
         self.total = self.total if total is None else total
         elapsed = time.monotonic() - self.started
         if self.lines and self.total and done * 10 // self.total > self.tenths:
@@ -116,7 +116,7 @@ _asked: list[Asked] = []  # what the outermost `interruptible` gave, while there
 
 @contextmanager
 def interruptible(patient: bool = False) -> Iterator[Asked]:
-    """Within it, Ctrl-C sets what is given instead of breaking off a computation half-way.
+    """Within it, Ctrl-C sets what is given instead of interrupting a computation.
 
     A second Ctrl-C acts as usual, unless `patient`: then it, too, waits until what there is has been kept, and so does
     SIGTERM. One within another shares what it was given. Outside the main thread, where Python gives no signals,

@@ -1,5 +1,7 @@
-"""Randomness as a function of what it is for: (seed, token, hop, stream). No generator has a state, so nothing
-depends on who drew first, and any hop's draw can be made again on its own, by NumPy and by JAX alike."""
+"""Random numbers as a function of (seed, token, hop, stream).
+
+No generator has a state, so nothing depends on the order of the draws. Any hop's draw can be recomputed on its own,
+with NumPy or with JAX."""
 
 from typing import Any
 
@@ -13,7 +15,7 @@ LINK, WALK, TIE = 0, 1, 2  # streams: link time, choice of the next agent, ties 
 
 
 def check_seed(seed: Any) -> int:
-    """The seed as an int, if it is a whole number that fits 64 bits."""
+    """The seed as an int. It must be a whole number that fits 64 bits."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
         raise AmbleError(f"seed={seed!r} was given; it must be a whole number from 0 to 2**64 - 1.")
     return int(seed)
@@ -29,7 +31,7 @@ def mix(xp: Any, bits: Array) -> Array:
 def draw(xp: Any, seed: Array, token: Array, hop: Array, stream: int) -> Array:
     """Uniform on [0, 1): the draw of this stream at this token's hop. All arguments are uint64 arrays."""
     golden = xp.uint64(GOLDEN)
-    with np.errstate(over="ignore"):  # NumPy warns of scalars that wrap around, and here they are meant to
+    with np.errstate(over="ignore"):  # NumPy warns when scalars wrap around, but here wrapping is intended
         bits = mix(xp, seed + golden)
         bits = mix(xp, bits + golden * (token + xp.uint64(1)))
         bits = mix(xp, bits + golden * (hop * xp.uint64(4) + xp.uint64(stream + 1)))

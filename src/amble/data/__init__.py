@@ -1,4 +1,4 @@
-"""Data sets, and who holds which rows."""
+"""Data sets: named ones, files, and how rows are divided among agents."""
 
 from amble.data.datasets import Dataset, load
 from amble.data.files import read_file

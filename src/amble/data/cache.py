@@ -1,4 +1,4 @@
-"""Where the files of the named sets are: in the folder AMBLE_DATA, in the user's cache, or yet to be downloaded.
+"""The files of the named data sets: in the folder AMBLE_DATA, in the user's cache, or downloaded on first use.
 
 AMBLE_DATA_URL in the environment takes the place of the LIBSVM page's address: a mirror, or a server in a test.
 """
@@ -97,7 +97,7 @@ def fetch(name: str, part: Part) -> Path:
 
 
 def ensure(name: str) -> None:
-    """Every file of a set is here, or is fetched; what is here is checked when it is read."""
+    """Download the files of a set that are not on this machine; files are checked when they are read."""
     for part in SETS[name].parts:
         find(part) or fetch(name, part)
 

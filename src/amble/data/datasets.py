@@ -1,4 +1,4 @@
-"""Data sets: rows and targets, with their names; and those that are known by name."""
+"""Dataset: rows, targets and the names of their columns; and loading one by its name."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ class Dataset:
     X_test, y_test : a published test part; without one, some rows are held out when the data are split
     columns : the names of X's columns; colour=red is a category, one-hot encoded
     target : the name of y
-    groups : a label per row that says whose it is, such as the site; `split` gives each an agent
+    groups : a label per row that says which agent it belongs to, such as the site; `split` makes one agent per label
 
     Example
     -------

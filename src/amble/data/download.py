@@ -1,4 +1,4 @@
-"""One file from the web, whole and of a bounded size, with a bar where somebody watches."""
+"""Downloads one file: complete, of a bounded size, with a progress bar in a terminal."""
 
 import http.client
 import urllib.error

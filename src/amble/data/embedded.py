@@ -1,5 +1,6 @@
-"""The data sets that come with scikit-learn, read from its files: to import it takes seconds, and nothing else of it is
-needed. The values are those of its own loaders, bit for bit."""
+"""The data sets that come with scikit-learn, read from its files without importing it, which would take seconds.
+
+The values are those of its own loaders, bit for bit."""
 
 from importlib.util import find_spec
 from pathlib import Path

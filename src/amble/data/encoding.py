@@ -1,4 +1,4 @@
-"""What each column of X is: a column's numbers, or whether its text is a certain one (one-hot)."""
+"""From a file's columns to the columns of X: numbers as they are, text one-hot encoded."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from amble.data.targets import is_amounts
 from amble.errors import AmbleError
 
 CATEGORIES_MAX = 256  # of one column
-Plan = list[tuple[Column, str | None]]  # one entry a column of X: the file's column, and which text of it
+Plan = list[tuple[Column, str | None]]  # per column of X: the file's column, and its category if one-hot
 
 
 def encode(

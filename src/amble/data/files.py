@@ -1,4 +1,4 @@
-"""Files of your own as data sets: CSV, NPZ, Parquet and LIBSVM text, told apart by the file's ending."""
+"""Data sets from your own files: CSV, NPZ, Parquet and LIBSVM text, distinguished by the file's ending."""
 
 import io
 import zipfile

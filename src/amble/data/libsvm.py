@@ -1,4 +1,4 @@
-"""LIBSVM text: a row is `target index:value index:value ...`; indices start at 1, what is left out is 0."""
+"""LIBSVM text: a row is `target index:value index:value ...`; indices start at 1, and missing values are 0."""
 
 import math
 import warnings
@@ -13,7 +13,7 @@ SPACE, COLON, NEWLINE, HASH = b" :\n#"
 
 
 def parse(content: bytes, where: str, columns: int | None = None) -> tuple[Any, Any]:
-    """X, dense, and y. Whatever the quick way does not take as it stands goes row by row, which says what is wrong."""
+    """X, dense, and y. What the quick parser does not accept is parsed row by row, which names the wrong row."""
     found = _quick(content)
     y, row, index, value = _by_row(content, where) if found is None else found
     width = int(index.max(initial=0))
@@ -40,7 +40,7 @@ def parse(content: bytes, where: str, columns: int | None = None) -> tuple[Any, 
 def _quick(content: bytes) -> tuple[Any, Any, Any, Any] | None:
     """All numbers at once, if every row is in good order; else None.
 
-    A number's place is told by what stands before it: a new line (a target), a space (an index), a colon (a value).
+    The character before a number says what it is: a new line (a target), a space (an index), a colon (a value).
     """
     text = np.frombuffer(b"\n" + content.replace(b"\r\n", b"\n") + b"\n", np.uint8)
     gap = (text <= SPACE) | (text == COLON)
@@ -58,7 +58,7 @@ def _quick(content: bytes) -> tuple[Any, Any, Any, Any] | None:
     if len(numbers) != len(begins) or not np.isfinite(numbers).all():
         return None
     target, is_value = before == NEWLINE, before == COLON
-    # after a target or a value comes an index, and after an index its value; a row that begins with a space is not so
+    # an index follows each target and value, and a value each index; a row that begins with a space has no target
     is_index = ~target & ~is_value
     if not target[0] or not np.array_equal(is_index[:-1], is_value[1:]) or is_index[-1]:
         return None

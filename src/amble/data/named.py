@@ -1,4 +1,4 @@
-"""A table's columns by their names, whatever other columns it has."""
+"""Reads the columns that are named from a table, and ignores all others."""
 
 from collections.abc import Sequence
 from pathlib import Path

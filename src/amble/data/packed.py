@@ -1,4 +1,4 @@
-"""A file's bytes, unpacked by its ending; a file that is cut short is one sentence."""
+"""Reads files that may be compressed, by their ending. A file that is cut short gives a clear error."""
 
 import bz2
 import gzip
@@ -22,7 +22,7 @@ def inner_suffix(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content as it lies there."""
+    """The file's content, still compressed if it was."""
     if not path.is_file():
         raise unusable(f"there is no file {path}", "give the path of one")
     try:

@@ -1,4 +1,4 @@
-"""Who holds which rows: each function returns one array of row numbers an agent."""
+"""Which agent holds which rows: each function returns one array of row numbers per agent."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from amble.errors import AmbleError, is_number, unknown
 from amble.randomness import check_seed
 
-Parts = list[Any]  # one integer array an agent
+Parts = list[Any]  # one integer array per agent
 ALPHA, ALPHA_MAX = 0.5, 1e6  # of how="dirichlet": where none is given, and at most
 HOLDINGS_AGENTS_MAX = 1000
 BY_GROUP = "by-group"  # a label per row says who holds it, so it takes no part in the dealing
@@ -25,7 +25,7 @@ def by_target(y: Any, agents: int, rng: np.random.Generator) -> Parts:
 
 
 def by_label(y: Any, agents: int, rng: np.random.Generator) -> Parts:
-    """One label an agent: agents are dealt to the labels in turn and share their label's rows evenly."""
+    """One label per agent: agents are dealt to the labels in turn and share their label's rows evenly."""
     labels = np.unique(y)
     if agents < len(labels):
         raise AmbleError(
@@ -47,7 +47,7 @@ def by_label(y: Any, agents: int, rng: np.random.Generator) -> Parts:
 
 
 def dirichlet(y: Any, agents: int, rng: np.random.Generator, alpha: float) -> Parts:
-    """Each label's rows are shared out in proportions drawn from Dirichlet(alpha): small alpha, unlike agents.
+    """Each label's rows are divided in proportions from Dirichlet(alpha): the smaller alpha, the more agents differ.
 
     No agent is left empty: one without rows takes one from the agent that has most.
     """
@@ -66,7 +66,7 @@ def dirichlet(y: Any, agents: int, rng: np.random.Generator, alpha: float) -> Pa
 def by_sizes(y: Any, agents: int, rng: np.random.Generator, sizes: Any = None) -> Parts:
     """Shuffled, then cut into parts of given sizes; with none given, into shares drawn from a lognormal.
 
-    Whole numbers are rows, and rows left over are nobody's; other numbers are proportions of all rows.
+    Whole numbers are rows, and rows left over belong to no agent; other numbers are proportions of all rows.
     """
     shares = rng.lognormal(size=agents) if sizes is None else np.asarray(sizes)
     counts = shares if shares.dtype.kind in "iu" else round_shares(shares, len(y))

@@ -37,7 +37,7 @@ class Table(NamedTuple):
         return f"{self.where}, {at}, column {' '.join(column.name.split())}"
 
     def refuse_gaps(self) -> None:
-        """No cell may be empty or not finite: what to put there is not for us to guess."""
+        """No cell may be empty or not finite: amble does not guess a value."""
         for column in self.columns:
             if column.numbers is not None:
                 gaps = np.flatnonzero(~np.isfinite(column.numbers)).tolist()

@@ -1,4 +1,4 @@
-"""Which column is the target, and whether its cells are labels or amounts."""
+"""Which column is the target, and whether it holds labels (classification) or amounts (regression)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Replay: a method's numbers along a schedule. Two engines, the same numbers.
+"""Two engines that replay a schedule and compute a method's numbers: compiled and plain, with equal results.
 
 An engine has
 

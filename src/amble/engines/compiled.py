@@ -25,7 +25,7 @@ class Compiled:
         self.jax = need("jax", "sim")
         self.rounds = is_round(method)
         self.agents = problem.agents
-        self.settings = traced(method)  # arguments of the compiled loop, so another tau compiles nothing anew
+        self.settings = traced(method)  # arguments of the compiled loop, so that another tau does not recompile it
         self.shape = with_traced(method, dict.fromkeys(self.settings, 0.0))
         with self.jax.enable_x64(True):
             self.objectives = self.jax.device_put(problem.stacked)
@@ -108,7 +108,7 @@ def _begin() -> Any:
         return strong(State(each, slots, tokens, each.x.sum(axis=0), jnp.asarray(-1)))
 
     def strong(state: State) -> State:
-        """Types as a saved state has them, so that going on with one compiles nothing anew."""
+        """The types of a saved state, so that resuming from one does not recompile the loop."""
         firm: State = jax.tree.map(lambda a: jax.lax.convert_element_type(a, a.dtype), state)
         return firm
 

@@ -1,4 +1,4 @@
-"""The plain engine: a Python loop over NumPy arrays. It takes any objective and is the compiled engine's check."""
+"""The plain engine: a Python loop over NumPy arrays. It takes any objective and checks the compiled engine."""
 
 from typing import Any
 

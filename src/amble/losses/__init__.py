@@ -1,4 +1,6 @@
-"""The losses that have a name, and what every objective has. An objective is one agent's private loss:
+"""Objectives: one agent's private loss, and the losses that have a name.
+
+Every objective has
 
     value(w)                       f(w)
     grad(w)                        the gradient of f at w

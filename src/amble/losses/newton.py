@@ -15,7 +15,7 @@ class Iterate(NamedTuple):
     phi: Array  # f(x) + weight/2 |x - center|^2
     g: Array  # its gradient
     steps: Array
-    stuck: Array  # no step made phi smaller: rounding is all that is left
+    stuck: Array  # no step made phi smaller: only rounding errors remain
 
 
 def minimise(

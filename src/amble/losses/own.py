@@ -1,4 +1,4 @@
-"""What a loss of a user's own must answer; checked once, before the first run on it."""
+"""Checks a user's own loss once, before its first run: what it returns must be usable."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,7 @@
 """f(w) = sum_l rows_l [ log sum_c exp(W_c.x_l) - W_{y_l}.x_l ] + ridge/2 |w without intercepts|^2, W = w as (C, p).
 
-The same number added to all classes' intercepts changes no chance, so the loss alone has a line of minimisers. One more
-term, 1/2 sum_j pin_j (sum_c W_cj)^2 over the coordinates without a ridge, is zero at the shortest of them and pins it.
+Adding the same number to all classes' intercepts changes no probability, so the loss alone has a line of minimisers.
+One more term, 1/2 sum_j pin_j (sum_c W_cj)^2 over the coordinates without a ridge, is zero at the shortest one only.
 """
 
 from collections.abc import Callable

@@ -6,7 +6,7 @@ A token method is a frozen dataclass of settings with `label`, `work` (the objec
     slot(start)                         what it remembers about a token
     token(start, agents, m)             what travels, for token m
     visit(f, agent, slot, token)        -> (agent, slot, token), array arithmetic and the objective's functions only
-    estimate(token)                     the model the token stands for
+    estimate(token)                     the model that the token represents
     message_numbers(p)                  how many numbers a message must hold
 
 or, for most, only `agent`, `weigh` and `gift(f, agent, z) -> (agent, v, w)`, with methods/gifts.py around it for one
@@ -64,7 +64,7 @@ __all__ = [
 def rules(method: Any, start: Any = None) -> Any:
     """What the engines call: the method itself, or the bookkeeping around its gift or local step.
 
-    `start` is the initial model (None: zero), for which a token without gifts stands.
+    `start` is the initial model (None: zero). A token without gifts represents it.
     """
     if hasattr(method, "gift"):
         return GiftRules(method, start) if method.tokens == 1 else BoardRules(method, start)
@@ -81,14 +81,14 @@ def message_numbers(method: Any, p: int) -> int:
 
 
 def round_units(method: Any, network: Any) -> int:
-    """Messages in a round: two a link, or two an agent with a server (for each of M tokens, where there are M)."""
+    """Messages in a round: two per link, or with a server two per agent (for each of M tokens, if there are M)."""
     if method.hears == "mean":
         return int(2 * network.agents * getattr(method, "tokens", 1))
     return 2 * len(network.edges)
 
 
 def first_state(method: Any, p: int) -> dict[str, Any]:
-    """What one agent, slot and token look like at first, for a loss of which nothing is known."""
+    """The first state of one agent, slot and token, for a loss of which only the dimension is known."""
     start, rule = np.zeros(p), rules(method)
     agent = rule.agent(SimpleNamespace(curvature=0.0), start)
     return {

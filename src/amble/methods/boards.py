@@ -1,6 +1,6 @@
-"""Several tokens for any gift method: one account in M parts.
+"""Several tokens for any gift method: one account, divided into one ledger per token.
 
-Each token has a ledger (total_m, weight_m). What an agent gives anew (its gift less its last one) goes into the
+Each token has a ledger (total_m, weight_m). What is new in an agent's gift (the gift less its last one) goes into the
 visiting token's ledger only, so the sum of all ledgers is the sum of all gifts. Every agent keeps a board with the
 newest ledger it knows of each token, every token carries such a board, and when they meet each takes the other's newer
 entries (a ledger's version counts its token's visits):
@@ -9,8 +9,8 @@ entries (a ledger's version counts its token's visits):
     z     = estimate of the board's sum
     ledger_m += gift - last gift;  version_m += 1
 
-So tokens help each other as far as news of their ledgers travels: fast where their ways cross (walks `cycles`,
-`stretches`), no faster than one token where they follow each other round one cycle. A message is M ledgers.
+So tokens profit from each other as fast as their ledgers spread: fast where their walks cross (`cycles`, `stretches`),
+but no faster than one token where they follow each other round one cycle. A message is M ledgers.
 """
 
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class BoardRules:
         return Board(xp.stack([total] * M), xp.stack([weight] * M), xp.full(M, version))
 
     def agent(self, f: Any, start: Array) -> Agent:
-        # an agent does not know N: its first board is older than any token's, and gives way to it
+        # an agent does not know N: its first board is older than any token's, so the first token replaces it
         return Agent(self.method.agent(f, start), nothing(self.method, start), self.board(start, 0.0, -1.0))
 
     def slot(self, start: Array) -> NoSlot:  # noqa: ARG002
@@ -80,7 +80,7 @@ class BoardRules:
         return self.read(token.board)
 
     def read(self, board: Board) -> Array:
-        """The model that all ledgers of a board stand for together."""
+        """The model that all ledgers of a board represent together."""
         return estimate(self.method, board.total.sum(axis=0), board.weight.sum(axis=0), self.start)
 
 
@@ -105,5 +105,5 @@ def _mine(board: Board, m: Array) -> Array:
 
 
 def _over(flags: Array, ledgers: Array) -> Array:
-    """One flag a ledger, shaped to multiply or choose among them."""
+    """One flag per ledger, shaped to multiply or choose among them."""
     return flags.reshape(flags.shape + (1,) * (ledgers.ndim - 1))

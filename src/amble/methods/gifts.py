@@ -1,4 +1,4 @@
-"""Token bookkeeping, written once: a token is an account of gifts, and every agent remembers what it gave.
+"""Token bookkeeping for gift methods: a token is an account of gifts, and every agent remembers its last gift.
 
 A gift method says only what an agent gives at estimate z:  gift(f, agent, z) -> (agent, v, w).
 A token holds (total, weight); the agent's slot for it holds its last gift (v, w) to it:
@@ -14,7 +14,7 @@ How gifts weigh is the method's `weigh`:
     scalar   each gift brings its weight, and the token begins empty: no agent needs to know N
     full     the weight is a symmetric matrix, and z solves  weight z = total
 
-An empty token stands for the initial model, and so does a full one in all directions of which no gift has told yet.
+An empty token represents the initial model, and so does a full one in all directions that no gift has determined yet.
 
 Several tokens share one account, in M parts: see methods/boards.py.
 """
@@ -55,7 +55,7 @@ def opening(method: Any, start: Array, agents: Any, tokens: int) -> Token:
 
 
 def estimate(method: Any, total: Array, weight: Array, start: Array | None = None) -> Array:
-    """z: the model that an account stands for; `start` (by default zero) while it is empty."""
+    """z: the model that an account represents; `start` (by default zero) while it is empty."""
     xp = namespace(total)
     start = xp.zeros_like(total) if start is None else start
     if method.weigh != "full":

@@ -1,4 +1,4 @@
-"""Methods of your own: the class that a path names, where a class came from, and a stand-in for one that is not here.
+"""Methods of your own: loading a class from a file, and a placeholder for a class that is missing.
 
 Code is imported only where the user names it: on the command line, in the experiment file of `amble compare`, or in
 `load_run(path, methods=...)`. What a saved run says about its method is never imported.
@@ -101,7 +101,7 @@ def origin(method: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Absent:
-    """The method of a saved run whose class is not here: enough to read the run, not to go on with it."""
+    """The method of a saved run whose class is not here: enough to read the run, but not to continue it."""
 
     label: str
     given: dict[str, Any]  # its settings

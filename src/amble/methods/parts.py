@@ -1,4 +1,4 @@
-"""Whether an object has all that a method needs: methods/__init__ has the list, with what each part does."""
+"""Checks that an object has everything a method needs: methods/__init__ lists the parts."""
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -7,7 +7,7 @@ from typing import Any
 from amble.errors import AmbleError
 from amble.methods.parameters import label_of
 
-# what each kind of method has beside its step
+# what each kind of method needs besides its step
 PARTS = {
     "gift": ("agent", "weigh", "tokens"),
     "local": ("token_rule", "tokens"),

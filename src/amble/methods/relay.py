@@ -1,4 +1,4 @@
-"""Relay: gifts that carry their own weight, so that nothing is tuned and no agent knows N."""
+"""Relay: gifts that carry their own weight, so that there is nothing to tune and no agent needs to know N."""
 
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
@@ -81,7 +81,7 @@ class Relay:
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"form": ("auto", "full", "scalar", "gradient")}
 
     def for_problem(self, problem: Any) -> "Relay":
-        """The form chosen, where it was left open."""
+        """The method with its form chosen, if it is auto."""
         if self.form != "auto":
             return self
 
@@ -101,7 +101,7 @@ class Relay:
         return {"full": {"grad": 1, "hessian": 1}, "scalar": {"prox": 1}}.get(self.form, {"grad": 1})
 
     def own_flops(self, p: int) -> float:
-        """Operations beside the objective's: the full form solves two systems of p unknowns for its estimate."""
+        """Operations besides the objective's: the full form solves two systems of p unknowns for its estimate."""
         return 4 / 3 * p**3 + 4.0 * p * p if self.form == "full" else 0.0
 
     @property
@@ -152,7 +152,7 @@ def scalar(f: Any, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:
     xp = namespace(z)
     _, y, beta, z_last, visits = agent
     x = f.prox(z + y / beta, beta, agent.x)
-    empty = (visits == 0) & (norm(z - z_last) == 0)  # the token still stands for the initial model
+    empty = (visits == 0) & (norm(z - z_last) == 0)  # the token still represents the initial model
     y = xp.where(empty, y, y + beta * (z - x))
     r, s = norm(x - z), norm(z - z_last)
     balanced = (visits > 0) & (xp.maximum(r, s) > FROZEN * norm(z))

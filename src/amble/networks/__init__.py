@@ -1,4 +1,4 @@
-"""Who may talk to whom, and where tokens go: networks, closed walks through them, walks."""
+"""Networks of agents, closed walks through them, and the walks of tokens."""
 
 from amble.networks.kinds import DENSITY as DENSITY
 from amble.networks.kinds import KINDS as KINDS

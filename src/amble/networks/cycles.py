@@ -48,7 +48,7 @@ def lopsided(network: Network) -> bool:
 
 
 def posa(network: Network, rng: np.random.Generator) -> tuple[Any, int]:
-    """Pósa's rotations: grow a path from its end; where the end has no fresh neighbour, turn a tail round and go on."""
+    """Pósa's rotations: grow a path from its end; where the end has no fresh neighbour, reverse a tail and continue."""
     N = network.agents
     path, length, work = np.empty(N, np.int64), 1, N
     place = np.full(N, -1)  # where on the path an agent is
@@ -75,7 +75,7 @@ def posa(network: Network, rng: np.random.Generator) -> tuple[Any, int]:
 
 
 def hardest(network: Network, place: Any, fresh: Any, rng: np.random.Generator) -> int:
-    """Of some fresh neighbours, the one with the fewest ways on: the hardest to come back for."""
+    """Of some fresh neighbours, the one with the fewest fresh neighbours: it is the hardest to reach later."""
     if len(fresh) == 1:
         return int(fresh[0])
     some = rng.permutation(fresh)[:CANDIDATES_MAX]
@@ -84,7 +84,7 @@ def hardest(network: Network, place: Any, fresh: Any, rng: np.random.Generator) 
 
 
 def tour(network: Network, rng: np.random.Generator) -> Any:
-    """Depth first, a step back along the tree where nothing is new, then straight home: at most 2(N-1) steps."""
+    """Depth first, with steps back along the tree, then the shortest way to the start: at most 2(N-1) steps."""
     place = np.full(network.agents, -1)
     walk = [int(rng.integers(network.agents))]
     place[walk[0]] = 0

@@ -1,4 +1,4 @@
-"""The kinds of network that have a name. A new one is a function and a line in KINDS."""
+"""The kinds of network that have a name. A new kind is a function and a line in KINDS."""
 
 from collections.abc import Callable
 from math import ceil
@@ -103,7 +103,7 @@ def complete(agents: int) -> Network:
 
 
 def grid(rows: int, columns: int) -> Network:
-    """A rectangle of agents, numbered row by row; each talks to those beside, above and below.
+    """A rectangle of agents, numbered row by row; each talks to those left, right, above and below.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def squarest_grid(agents: int) -> Network:
 
 
 def make(network: Any, agents: int, *, density: float = DENSITY, seed: int = 0) -> Network:
-    """A Network from what may stand for one: its name, a networkx graph, or nothing for the random one.
+    """A Network from a name, a networkx graph, or None for the random network.
 
     Parameters
     ----------

@@ -2,10 +2,10 @@
 
 cycle           one closed walk for all tokens, which start spread along it (the paper's choice)
 cycles          a closed walk of its own for each token
-stretches       one closed walk cut into M stretches, one a token; after its stretch a token steps to where others
-                have just been, so that in log2(M) steps it has news of all (for tokens that share an account)
+stretches       one closed walk cut into M stretches, one per token; after its stretch a token steps to where others
+                have just been, so that after log2(M) steps it knows all ledgers (for tokens that share an account)
 metropolis      P_ij = 1/max(d_i+1, d_j+1), P_ii the rest: uniform in the long run
-uniform         any neighbour alike
+uniform         every neighbour with the same probability
 least-visited   the neighbour (or self) that this token has visited least, ties at random
 a matrix P      any row-stochastic P that respects the links (dense or scipy sparse)
 """
@@ -171,7 +171,7 @@ def stretches(network: Network, order: Any, tokens: int) -> list[list[int]]:
             at = (at + 2 ** (steps % doublings)) % len(parts)
             walk += path(network, walk[-1], parts[at][-1])
             steps += 1
-        if len(walk) == 1 and network.agents > 1:  # all the ends are where it stands: next door and back
+        if len(walk) == 1 and network.agents > 1:  # all stretches end at this agent: step to a neighbour and back
             walk.append(int(network.neighbours_of(walk[0])[0]))
         home = path(network, walk[-1], walk[0])
         rows.append(walk + home[:-1] if home else walk[: max(1, len(walk) - 1)])

@@ -1,1 +1,1 @@
-"""All agents' losses together: from rows to losses, the pooled optimum, predictions."""
+"""Problem: the losses of all agents, made from rows; the centralised optimum; predictions."""

@@ -1,4 +1,4 @@
-"""The centralised optimum: looked for, and verified before it is called one.
+"""The centralised optimum: a search, and a check that the point it ends at is the optimum.
 
 A built-in loss is convex, so a point without slope is a minimiser. Losses of a user's own may be anything. Their point
 counts only if no gradient shows that they are not convex (around zero, around the point and between the two), no slope
@@ -216,7 +216,7 @@ def loosen(step: Callable[[Any, float], Any], w: Any, weights: list[float]) -> t
 
 
 def falls_on(value: Callable[[Any], float], w: Any, slope: float, rng: np.random.Generator) -> bool:
-    """Whether the loss is lower beside w than the slope left there can explain."""
+    """Whether the loss near w is lower than the remaining slope can explain."""
     here, h = value(w), 10 * DIFFERENCE * (float(norm(w)) or 1.0)
     ways = [h * unit(rng.normal(size=len(w))) for _ in range(PROBES_EACH)]
     beside = min(value(w + way) for way in (*ways, *(-way for way in ways)))

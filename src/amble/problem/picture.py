@@ -1,4 +1,4 @@
-"""A picture of who holds what: labels as stacked bars, or rows and the spread of their targets."""
+"""A picture of which agent holds which rows: labels as stacked bars, or the spread of the targets."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Predictions of a linear model: one way for problems, runs and saved models."""
+"""Predictions of a linear model, for problems, runs and saved models alike."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rows as people have them: arrays, lists, DataFrames with named columns, targets that are amounts or labels."""
+"""Rows as users have them: arrays, lists or DataFrames, with targets that are amounts or labels."""
 
 from collections.abc import Sequence
 from dataclasses import replace

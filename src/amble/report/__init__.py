@@ -1,1 +1,1 @@
-"""Tables, figures and pictures. They only read what a run holds."""
+"""Tables, figures and web pages of runs. They only read what a run holds."""

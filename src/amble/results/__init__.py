@@ -1,1 +1,1 @@
-"""What a run leaves: the record and its curves, files it is saved in, pictures of it."""
+"""Run: the result of a simulation, with its curves, saved files and pictures."""

@@ -1,4 +1,4 @@
-"""The curves of a run: its costs, and what its recorded models are worth."""
+"""The curves of a run: its costs, and the quality of its recorded models."""
 
 from dataclasses import replace
 from typing import Any

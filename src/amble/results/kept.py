@@ -1,4 +1,4 @@
-"""The folder that a comparison is kept in: one comparison at a time, so that nobody reads two as one."""
+"""The folder of a comparison: it holds one at a time, so that runs of two are never mixed."""
 
 import hashlib
 import json

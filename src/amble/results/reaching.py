@@ -1,4 +1,4 @@
-"""What a run had cost when it came, for good, as close as asked."""
+"""The cost at which a run came as close to the optimum as asked, and stayed there."""
 
 from typing import Any
 

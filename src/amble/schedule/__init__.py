@@ -1,1 +1,1 @@
-"""Virtual time: what a hop and a visit take, which token is where and when, the clock of rounds."""
+"""Virtual time: how long hops and visits take, and which token is where at what time."""

@@ -1,4 +1,4 @@
-"""What a visit costs in compute seconds: by a fixed model, or as measured on this machine."""
+"""The compute seconds of a visit: by a fixed model, or measured on this machine."""
 
 import time
 from collections.abc import Callable

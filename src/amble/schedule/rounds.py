@@ -1,4 +1,4 @@
-"""The clock of round methods: a round ends when its slowest agent, with its links, has ended."""
+"""The clock of round methods: a round ends when its slowest agent and its links are done."""
 
 from typing import Any, NamedTuple
 

@@ -1,1 +1,1 @@
-"""simulate, tune and compare: plan a run, replay it, record it."""
+"""simulate, tune and compare: they plan a run, replay its schedule and record the models."""

@@ -1,4 +1,4 @@
-"""Where a run stops, the schedule up to there, and which of its hops are recorded."""
+"""The limits of a run, its schedule up to them, and the hops after which it is recorded."""
 
 from typing import Any
 

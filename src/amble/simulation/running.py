@@ -1,4 +1,4 @@
-"""One run: begin it, replay its schedule, record it, measure what its models are worth."""
+"""One run: replays its schedule, records its models and measures their quality."""
 
 import time
 import warnings
@@ -149,8 +149,8 @@ def initial_model(start: Any, problem: Problem) -> Any:
 
 
 def stages(run: Run, problem: Problem, stop: dict[str, Any], tolerance: float | None, engine: str, show: bool) -> Run:
-    """With a tolerance, in stages that grow fourfold: nobody knows how long a schedule it takes, and each goes on with
-    the last as if it had never stopped."""
+    """With a tolerance, in stages that grow fourfold: the schedule's length is not known beforehand, and each stage
+    continues the last one as if it had never stopped."""
     if tolerance is not None and stop["hops"] is not None and stop["time_s"] is None and stop["comm_units"] is None:
         lap = 1 if methods.is_round(run.method) else problem.agents
         stage = max(64 * lap, 4 * (int(run.recorded[-1]) if len(run.recorded) else 0))
@@ -170,14 +170,14 @@ def _go(
     engine: str,
     show: bool,
 ) -> Run:
-    """Replay from where the run stands to the end of the schedule, recording as it goes."""
+    """Replay from the run's last hop to the end of the schedule, and record models on the way."""
     machine = engines.engine_for(engine, run.method, problem, run.network, run.start)
     schedule = plan(run, stop)
     grid = record_hops(schedule.hops, run.every)
     fresh = len(run.recorded) == 0
     hop = 0 if fresh else int(run.recorded[-1])
     if schedule.hops < hop:
-        raise AmbleError(f"the run already stands at hop {hop}; give a limit beyond it.")
+        raise AmbleError(f"the run is already at hop {hop}; give a limit beyond it.")
     state = machine.start() if fresh else run.state
     kept = np.isin(run.recorded, grid)  # the last record of an earlier stop may lie between the grid's
     records = list(zip(run.recorded[kept].tolist(), run.consensus[kept], run.local[kept], strict=True))

@@ -1,4 +1,4 @@
-"""simulate: run a method in virtual time; resume: go on with a run as if it had never stopped."""
+"""simulate: run a method in virtual time; resume: continue a run as if it had never stopped."""
 
 from typing import Any
 
@@ -116,7 +116,7 @@ def resume(
     engine: str = "auto",
     progress: bool = True,
 ) -> Run:
-    """Go on with a run up to new limits; the result is that of one unbroken run.
+    """Continue a run up to new limits; the result is that of one unbroken run.
 
     Parameters
     ----------

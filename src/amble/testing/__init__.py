@@ -1,4 +1,4 @@
-"""Tests for methods and objectives of your own, as scikit-learn's check_estimator is for estimators.
+"""Checks for your own methods and objectives, like scikit-learn's check_estimator for estimators.
 
     from amble.testing import check_method, check_objective
 

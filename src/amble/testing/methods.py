@@ -1,4 +1,4 @@
-"""Whether a method keeps the contract that engines, saved runs and live agents rely on."""
+"""Checks that a method keeps the contract on which engines, saved runs and live agents rely."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whether an objective's functions belong together, at some random points."""
+"""Checks that an objective's functions agree with each other, at random points."""
 
 from typing import Any
 
