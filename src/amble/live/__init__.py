@@ -1,1 +1,1 @@
-"""Live training: agents as processes that pass tokens over real links, and run the same visits as the simulator."""
+"""Live training: agents are processes that pass tokens over real links. Their visits are those of the simulator."""

@@ -1,4 +1,4 @@
-"""One agent, without the command line's libraries: what `amble agent` becomes, and what many on one machine are.
+"""One agent as a process, without the libraries of the command line: `amble agent` and `amble up` start it.
 
 python -m amble.live FOLDER [--data FILE] [--leash]
 """

@@ -1,4 +1,4 @@
-"""msgspec, which makes the types, files and messages of live runs. Whoever lacks it is told here what to install."""
+"""msgspec, for the types, files and messages of live runs; without it, an error that says what to install."""
 
 from amble.errors import need
 

@@ -1,4 +1,4 @@
-"""Which process an agent is, so that whoever finds its status knows whether it still runs."""
+"""Identifies an agent's process, so that whoever reads its status can tell whether it still runs."""
 
 import os
 import platform

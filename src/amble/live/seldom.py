@@ -1,4 +1,4 @@
-"""What may happen very often is said at most once a minute, so that nobody can fill a disk by being refused."""
+"""Limits a log line to once a minute, so that a stranger cannot fill the disk with refused requests."""
 
 import math
 import threading

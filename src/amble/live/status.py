@@ -1,7 +1,7 @@
-"""What an agent says of itself: status.json in its folder, written twice a second. One type, one writer, one reader.
+"""The status of an agent: status.json in its folder, written twice a second.
 
-Nothing of the agent's gradient or model is in it: counts, names, times, and how far the model moves. A sentence on what
-is wrong may quote the agent's data; it stays in this file.
+It has counts, names, times, and how far the model moves, but nothing of the agent's gradient or model. A sentence on
+what is wrong may quote the agent's data; it stays in this file.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One thread for linear algebra. Must be called before NumPy is imported."""
+"""Limits linear algebra to one thread. It must be called before NumPy is imported."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""TOML files of settings: read with every value checked, and written."""
+"""Reads settings from TOML files, with every value checked, and writes them."""
 
 import ipaddress
 import math

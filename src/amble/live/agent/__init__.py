@@ -1,1 +1,1 @@
-"""One agent as a process: the driver of its protocol, and what it says of itself."""
+"""One agent as a process: it drives the protocol and writes its status."""

@@ -1,4 +1,4 @@
-"""One agent as a process: checks everything first, then runs, and says how it ended."""
+"""One agent from start to end: it checks everything, runs, and returns an exit code."""
 
 import contextlib
 import logging

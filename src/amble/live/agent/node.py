@@ -1,4 +1,4 @@
-"""The driver of one agent: carries out what the protocol says, over a transport, with a journal and a clock.
+"""The driver of one agent: it carries out the protocol's effects, with a transport, a journal and a clock.
 
 One thread does everything that changes the agent. Zenoh's threads only put what they hear on a queue.
 """

@@ -1,4 +1,4 @@
-"""What an agent puts into its status: the protocol's state, and figures that only the driver can take."""
+"""What an agent writes into its status: the protocol's state, and what only the driver can measure."""
 
 import time
 from collections import deque

@@ -1,4 +1,4 @@
-"""What an agent waits for: whom, since when and until when, as its protocol has it."""
+"""What an agent waits for, by the state of its protocol: whom, since when and until when."""
 
 import math
 from collections.abc import Iterator

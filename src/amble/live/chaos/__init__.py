@@ -1,1 +1,1 @@
-"""A simulated world in which everything fails, for the protocol to hold up in."""
+"""The fault simulator: a simulated world in which everything fails, to test the protocol."""

@@ -1,4 +1,4 @@
-"""What must hold, whatever fails. Looks at what agents do and what their disks hold, and at nothing inside them."""
+"""What must hold, whatever fails. The checkers look only at what agents do and at what is on their disks."""
 
 from collections import Counter
 from typing import Any
@@ -12,7 +12,7 @@ from amble.live.core.visits import GiftToken
 
 CLOSE = 1e-9
 CLOSE_MODEL = {"full": 1e-6, "scalar": 1e-3}  # of real losses: how near the optimum the forms of Relay come in time
-LONG_S = 10.0  # a world that has been whole for so long has no excuse
+LONG_S = 10.0  # after this long without faults, everything must be right
 
 
 class Broken(AssertionError):
@@ -137,7 +137,7 @@ class Checker:
                          f"{visit.epoch}, and the agents gave {total}, weight {weight}")  # fmt: skip
 
     def _the_total_is_the_sum_of_the_gifts(self, visit: Any) -> None:
-        """Of all that agents gave it in this epoch; while a recount goes on, the recount's total is."""
+        """Of all that agents gave it in this epoch; during a recount, the recount's total is."""
         parcel, m = visit.after, visit.token
         shares = self.given[m, visit.epoch].values()
         total = sum(float(share.given[0]) for share in shares)
@@ -153,7 +153,7 @@ class Checker:
                          f"{visit.epoch}, and the agents gave {total:.6f}, weight {weight:.6f}")  # fmt: skip
 
     def _nothing_jumps(self, visit: Any) -> None:
-        """While a recount goes on, the model stays as it was."""
+        """During a recount the model stays as it was."""
         visits = self.world.visits
         if visit.before.recounting and visit.after.recounting and _generation(visit.before) == _generation(visit.after):
             before, after = visits.estimate(visit.before), visits.estimate(visit.after)
@@ -184,7 +184,7 @@ class Checker:
             raise Broken(words)
 
     def wrong(self) -> str:
-        """What has not come right yet: one token of each id walks, or everybody knows that the run has ended; and the
+        """What is not right yet: one token of each id must walk, or everybody must know that the run has ended; and the
         model is that of the living."""
         world = self.world
         living = [node for node in world.nodes.values() if not node.dead]

@@ -1,4 +1,4 @@
-"""What fails, and how often: chances drawn from the world's seed, and nothing else.
+"""What fails, and how often: probabilities that only the world's seed decides.
 
 The world (world.py) knows how a link is cut or an agent killed; this says when. Every seed has its own mixture, for
 faults of one kind hide those of another: where all links are always cut, no acknowledgement is ever lost.
@@ -50,7 +50,7 @@ class Faults:
     faults: int = 1000  # then the world heals
     deaths: int = 2  # and departures
     quiet_s: float = 15.0  # what agents still have to find out once nothing fails any more
-    healed_s: float = 60.0  # within this time all must have come right ...
+    healed_s: float = 60.0  # within this time everything must be right ...
     steady_s: float = 2.0  # ... and stay so
 
     def mixed(self, chance: Random) -> "Faults":

@@ -1,4 +1,4 @@
-"""Real losses for the fault simulator: few rows per agent, which a plane separates though it does not those of all."""
+"""Real losses for the fault simulator. A plane separates the few rows of each agent, but not the rows of all."""
 
 from collections.abc import Sequence
 from typing import Any

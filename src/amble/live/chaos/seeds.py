@@ -1,4 +1,4 @@
-"""Many seeds of the fault simulator, kept in a small file so that they need not be run again."""
+"""Runs many seeds of the fault simulator, and keeps their results in a file so that no seed runs twice."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ def run_batch(seeds: Iterable[int], faults: int) -> list[dict[str, Any]]:
 
 
 def source() -> str:
-    """A digest of the code that is tested: what another version of it has passed says nothing about this one."""
+    """A digest of the code that is tested: the results of another version say nothing about this one."""
     live, faults = Path(__file__).parent.parent, Path(__file__).parent
     names = ("accounts", "doubts", "effects", "message", "protocol", "standpoint", "visits", "tracked_visits")
     tested = [live / f"{name}.py" for name in names]

@@ -1,4 +1,4 @@
-"""The smallest methods, for the fault simulator: an account that is off by one gift shows at once."""
+"""The smallest methods, for the fault simulator: an error of one gift in an account is visible at once."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple

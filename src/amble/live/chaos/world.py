@@ -1,7 +1,7 @@
-"""A simulated network, with disks and clocks, one seed reproducing all that happens. Only the agents are real.
+"""A simulated network with disks and clocks. One seed reproduces everything. Only the agents are real.
 
 The world delivers what agents say to each other, late or twice or not at all, keeps their disks while they are down,
-and starts them again from these. After so many faults (kinds.py) it heals, and the run has to come right. What must
+and starts them again from these. After so many faults (kinds.py) it heals, and the run has to recover. What must
 hold is checked by checkers.py, which knows nothing of how the protocol works.
 """
 
@@ -27,7 +27,7 @@ from amble.live.core.protocol import Core
 from amble.live.core.tracked_visits import TrackedVisits
 from amble.methods.relay import Relay
 
-LOOK_S = 1.0  # between two looks whether all has come right
+LOOK_S = 1.0  # between two checks whether the run has recovered
 QUIET_PACE = 5.0  # times as long messages take while agents' patience is waited for: few visits happen meanwhile
 TOLERANCE = 1e-12
 ROOM = 2

@@ -1,4 +1,4 @@
-"""Many agents on one machine: a bundle in a folder, one process an agent, and nothing left behind."""
+"""Many agents on one machine: one bundle, one process per agent, and no process left behind."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The folder of amble up: whether it may be used, who uses it now, and how another run takes its place."""
+"""The folder of amble up: whether it may be used, who uses it now, and how a new run replaces the old one."""
 
 import contextlib
 import os
@@ -85,7 +85,7 @@ def _lock(number: int) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Under another name first: nobody ever finds half of it, and who comes at the same time finds nothing."""
+    """Rename it first, so that nobody ever finds half of it, even at the same moment."""
     with hold(folder):
         try:
             aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))

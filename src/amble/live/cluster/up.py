@@ -1,4 +1,4 @@
-"""amble up: real agents on this machine, from the data to the model and a record that was checked."""
+"""amble up: real agents on this machine, from the data to the model and a replayed record."""
 
 import json
 import time

@@ -1,1 +1,1 @@
-"""What a person asks of agents: how is it going, could you start, leave, stop."""
+"""What a user asks of agents: their status, whether they could start, to leave, to stop."""

@@ -1,4 +1,4 @@
-"""Whether an agent could start, and reach its neighbours: what its start checks and more, with nothing written."""
+"""Checks whether an agent could start and reach its neighbours. Nothing is written."""
 
 import contextlib
 import shutil

@@ -1,7 +1,7 @@
-"""A run at a glance: what agents say of themselves and of each other, put together.
+"""An overview of a run, combined from the status files of its agents.
 
-Which agents run is not theirs to say: one that was killed says nothing any more. So an agent's status is weighed
-against its process, where that is on this machine, against its neighbours' words, and against its age.
+An agent that was killed cannot say so. So its status is compared with its process, if that is on this machine, with the
+status of its neighbours, and with the age of the file.
 """
 
 import time
@@ -34,7 +34,7 @@ DOWN = {
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent; where its folder is not at hand, only what its neighbours say."""
+    """One agent; if its folder is elsewhere, only what its neighbours say."""
 
     state: State
     why: Down = ""  # it is down

@@ -1,4 +1,4 @@
-"""Asking a running agent to leave, and seeing how it goes: by a file in its folder, and by what it writes there."""
+"""Asks a running agent to leave, by a file in its folder, and follows its status until it has left."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Asking a run to end: by a file in the folders of the agents that run here, which tell all others."""
+"""Asks a run to end, by a file in the folders of the agents that run here. They tell all others."""
 
 import time
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""What a person sees of a live run: tables that are drawn again and again, or lines where there is no terminal."""
+"""What a user sees of a live run: tables that are refreshed, or lines if there is no terminal."""
 
 import contextlib
 import sys

@@ -1,1 +1,1 @@
-"""What an agent does with what it hears. No I/O, no clock, no randomness of its own."""
+"""The protocol of an agent: from messages to effects. It has no I/O, no clock and no random generator."""

@@ -1,4 +1,4 @@
-"""Whether a run diverges, and what is the likely cause: from an agent's own rows and the method's settings."""
+"""Whether a run diverges, and the likely cause, from an agent's own rows and the method's settings."""
 
 from typing import Any, NamedTuple
 

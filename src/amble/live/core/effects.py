@@ -1,4 +1,4 @@
-"""What the protocol remembers, and what it asks of its driver. Frozen, but for errands, which no crash outlives."""
+"""What the protocol remembers, and what it asks of its driver. All types are frozen, except errands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

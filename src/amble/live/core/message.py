@@ -1,6 +1,6 @@
-"""What agents say to each other. Frozen, and free of bytes: wire.py turns them into bytes and back.
+"""The messages between agents, as frozen types; wire.py turns them into bytes and back.
 
-Every message is a question that gets an answer: an agent knows that it was heard only when the answer is there.
+Every message is a question that gets an answer. Only the answer proves that the question was heard.
 """
 
 from typing import Any, Literal, NamedTuple

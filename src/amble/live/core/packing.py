@@ -5,7 +5,7 @@ their order. Names and shapes do not travel: they are those of a template that b
 
     prefix | length of the header (2 bytes) | header (msgpack) | numbers | CRC-32 of all before it (4 bytes)
 
-The checksum is against broken memory and software only; against people there is mTLS.
+The checksum only protects against broken memory and software; mTLS protects against people.
 """
 
 import hashlib

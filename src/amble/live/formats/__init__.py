@@ -1,1 +1,1 @@
-"""What agents send and keep, as bytes."""
+"""Messages and rows as bytes: what agents send and keep."""

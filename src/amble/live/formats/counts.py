@@ -1,5 +1,6 @@
-"""What the counts of a parcel can be. The protocol decides by them when to recount, whom to bury and when to stop: a
-parcel with counts that no agent's visits can have led to is refused, as one with numbers that are not finite is."""
+"""Checks the counts of a parcel, by which the protocol decides when to recount, whom to bury and when to stop.
+
+A parcel is refused if no visits can have led to its counts, as it is if its numbers are not finite."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What all agents know of a run before they speak: its settings, its agents, and the shape of its messages."""
+"""What all agents know of a run beforehand: its settings, its agents and the shape of its messages."""
 
 import hashlib
 import json

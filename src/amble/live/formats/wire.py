@@ -1,4 +1,4 @@
-"""Messages as bytes, and back. Nothing that comes in is trusted: a message is taken whole and right, or refused.
+"""Messages as bytes, and back. Nothing that comes in is trusted: a message that is not valid is refused.
 
 A message is a frame (packing.py): its prefix says amble, the version of this format, and a fingerprint of the run; its
 header is one of the small types below; the numbers are a token's payload. The lengths of all parts follow from what

@@ -1,1 +1,1 @@
-"""What outlives a crash: an agent's journal, one SQLite file."""
+"""An agent's journal: the SQLite file from which it continues after a crash."""

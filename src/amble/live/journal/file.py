@@ -1,4 +1,4 @@
-"""The file of a journal: made whole, checked before it is trusted, and its errors put into sentences."""
+"""The file of a journal: created in one step, checked when it is opened, with errors as clear sentences."""
 
 import contextlib
 import json

@@ -1,9 +1,9 @@
-"""An agent's journal: what outlives a crash. One SQLite file an agent, in which a transaction is there whole or not.
+"""An agent's journal: everything that must survive a crash, in one SQLite file per agent.
 
     about    whose journal this is, and how long its agent has been in the run
-    rows     the agent's state (rows.py): one row a name, so that it does not grow
-    visits   the record: one line a visit; beyond `visits_max` the oldest lines go, so that the file stops growing
-    events   what else happened: tokens reissued, absorbed, refused; bounded likewise
+    rows     the agent's state (rows.py): one row per name, so that it does not grow
+    visits   the record: one line per visit; beyond `visits_max` the oldest lines go, so that the file stops growing
+    events   what else happened: tokens reissued, discarded, refused; bounded likewise
 
 A transaction is on the disk (write-ahead log, full sync) before `persist` returns, and only then may the agent answer.
 Each row has a checksum of its own, as SQLite has none; the record has none, for replaying it finds what is wrong there.

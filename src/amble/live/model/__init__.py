@@ -1,1 +1,1 @@
-"""The model that agents agree on: its shape and scaling, its start, its file, its predictions."""
+"""The model that agents train: its shape, its scaling, its initial values, its file, its predictions."""

@@ -1,4 +1,4 @@
-"""The one model that a path stands for: a model file, a saved run, or a folder with one of them."""
+"""Finds the model that a path means: a model file, a saved run, or a folder with one of them."""
 
 from pathlib import Path
 

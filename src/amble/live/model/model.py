@@ -43,7 +43,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Model:
-    """What is trained. Scaling is agreed and not pooled: nobody can see all rows to fit it."""
+    """What is trained. The scaling is agreed beforehand, because nobody can see all rows to fit it."""
 
     task: str
     columns: int | tuple[str, ...]  # how many, or their names
@@ -63,7 +63,7 @@ class Model:
 
     @property
     def dimension(self) -> int:
-        """Unknowns: one a column and the intercept, and that for each class when there are more than two."""
+        """Unknowns: one per column and the intercept; with more than two classes, that many for each class."""
         return (self.width + self.intercept) * (len(self.labels) if len(self.labels) > 2 else 1)
 
     @property

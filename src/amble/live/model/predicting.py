@@ -1,4 +1,4 @@
-"""Rows of a file for a trained model: with the target among them, or without."""
+"""Reads the rows of a file for a trained model, with or without a target column."""
 
 from pathlib import Path
 from typing import Any

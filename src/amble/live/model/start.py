@@ -1,6 +1,6 @@
-"""The initial model of a run: numbers in the run file, or a file beside it; and the file start.npy in agents' folders.
+"""The initial model of a run: numbers in the run file, or a file next to it; and start.npy in agents' folders.
 
-Its digest is part of the run's, so that all agents begin alike or not at all.
+Its digest is part of the run's digest, so that agents with different initial models do not work together.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ KIND = toml.Kind(
 
 @dataclass(frozen=True)
 class Start:
-    """Two are equal if their digests are. Of one whose file is not at hand the numbers are None."""
+    """Two are equal if their digests are. The numbers are None if the file is missing."""
 
     digest: str
     numbers: Any = field(default=None, compare=False, repr=False)

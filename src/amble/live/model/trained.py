@@ -1,4 +1,4 @@
-"""A trained model in a file, model.npz: its numbers, and all that it takes to use them on rows as they are in files."""
+"""A trained model in the file model.npz: its numbers, and what is needed to predict from rows of a file."""
 
 import hashlib
 import io

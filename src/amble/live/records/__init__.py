@@ -1,1 +1,1 @@
-"""What a run leaves behind, and what is made of it."""
+"""The record of a live run: collected, replayed, and turned into a saved run."""

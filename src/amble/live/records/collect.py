@@ -1,4 +1,4 @@
-"""Gathering what agents left in their folders: status, and the record in their journals, opened to be read only."""
+"""Collects the status and the record of agents from their folders. Journals are opened read-only."""
 
 import contextlib
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,8 @@
-"""A live run on one machine as a saved Run, so that amble report shows it beside simulated ones.
+"""A live run on one machine as a saved Run, so that amble report shows it with simulated ones.
 
-Its records are the estimates that agents read at their visits, in the order of the one clock they share, and beside
-them the mean of the x_i that the agents had by then. Both come from the replay of the run, which has every agent's data
-at hand; so do the x_i at its end. Its timing is what was measured, so that the simulator can be given it.
+Its records are the estimates that agents read at their visits, in the order of the one clock they share, with the
+mean of the x_i that the agents had by then. Both come from the replay of the run, which has every agent's data; so do
+the x_i at its end. Its timing is what was measured, so that the simulator can use it.
 """
 
 from typing import Any
@@ -108,7 +108,7 @@ def last_state(replayed: Replay) -> State:
     visits, agents, tokens = replayed.visits, list(replayed.agents.values()), range(replayed.record.tokens)
     shares = [[agent.shares.get(m, (None, visits.share()))[1] for m in tokens] for agent in agents]
     parcels = [replayed.newest[m][1] for m in tokens]
-    if not isinstance(visits, GiftVisits):  # a tracked token has its account, and perhaps a recount beside it
+    if not isinstance(visits, GiftVisits):  # a tracked token has its account, and perhaps a recount as well
         ends = [getattr(parcel.token, "account", parcel.token) for parcel in parcels]
         parts = [agent.holder.agent for agent in agents], shares, ends
     else:

@@ -25,7 +25,7 @@ FILE = "record.npz"
 
 
 class Record(NamedTuple):
-    """What agents wrote down; those whose folders were not at hand are missing in the mappings."""
+    """What agents wrote down; agents whose folders were missing are not in the mappings."""
 
     run: str  # the digest of its settings
     agents: tuple[str, ...]  # of the run, by their places; "" for one that is not known
@@ -58,7 +58,7 @@ class Record(NamedTuple):
         return sorted(every, key=lambda each: (each[1].token, each[1].epoch, each[1].author, each[1].hop))
 
     def counts(self) -> dict[str, int]:
-        """How often what happened beside visits."""
+        """How often each kind of event happened; visits are not events."""
         found: dict[str, int] = {}
         for events in self.events.values():
             for event in events:

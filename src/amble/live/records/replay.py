@@ -1,7 +1,7 @@
-"""Replay: every visit of a live run made again from the agents' data, and every digest compared.
+"""Replay: recomputes every visit of a live run from the agents' data, and compares every digest.
 
-A visit can be made again when it is its agent's next and the parcel it was given is known. That is the parcel as it
-left its giver's hands: at the giver's own visit one hop before, or where the giver issued it again (a recount of it).
+A visit can be recomputed when it is its agent's next one and its parcel is known. That is the parcel as the sender had
+it: after the sender's own visit one hop before, or after the sender reissued it (a recount of it).
 Nothing but the record and the data decides the order, so a replay needs no clock.
 """
 
@@ -77,7 +77,7 @@ class _Agent:
 
 
 class Replay:
-    """All agents of a record whose objectives are at hand."""
+    """All agents of a record whose objectives are known."""
 
     def __init__(
         self, record: Record, visits: Any, objectives: Mapping[str, Any], watch: Watch = lambda *_: None

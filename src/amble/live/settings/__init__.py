@@ -1,1 +1,1 @@
-"""What a run is: from its file to one folder an agent."""
+"""The settings of a run: from its file to one folder per agent."""

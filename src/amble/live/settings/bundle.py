@@ -1,4 +1,4 @@
-"""A bundle: the run's authority, and one folder an agent, each to be copied to its machine."""
+"""A bundle: the run's authority, and one folder per agent, to be copied to its machine."""
 
 import errno
 import shutil
@@ -78,13 +78,13 @@ data = "rows.csv"
 
 
 def check_not_here(out: Path) -> None:
-    """A folder is made aside and then takes the place of this one: whoever stands in it would be nowhere."""
+    """The new folder replaces this one, so this one must not be the current directory."""
     if Path.cwd().is_relative_to(out.resolve()):
         raise AmbleError(f"you are in {out}, which would be replaced; give another with --out, or go out of it (cd).")
 
 
 def make_bundle(config: Config, out: Path, days: int) -> None:
-    """All of it or nothing: it is made in a folder beside, which is renamed when all is there."""
+    """All of it or nothing: it is made in a temporary folder, which is renamed when it is complete."""
     identity.check_days(days)
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise AmbleError(f"{out} is there and not empty; give another folder, or --renew for new certificates only.")

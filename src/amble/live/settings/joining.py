@@ -1,4 +1,4 @@
-"""Who comes later: the authority invites, and the newcomer's neighbours let it in."""
+"""Agents that join later: the authority invites them, and their neighbours let them in."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""Parts of a run's settings that the whole run and each agent have alike: method, stop, timing and record."""
+"""The settings that a run and each of its agents share: method, stop, timing and record."""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,1 +1,1 @@
-"""Links between agents. What a transport must do, and the one over Eclipse Zenoh."""
+"""Links between agents: what a transport must do, and the transport over Eclipse Zenoh."""

@@ -1,4 +1,4 @@
-"""Certificates and keys: what is in them, and how they lie in files. Who gets which is identity.py's."""
+"""Certificates and keys: their content and their files. identity.py decides who gets which."""
 
 import ipaddress
 import os

@@ -1,4 +1,4 @@
-"""Who is who: one authority a run, which signs a certificate for each agent, with the agent's name in it.
+"""Identities: one authority per run, which signs a certificate with each agent's name.
 
 The authority's key stays in its own folder and is never copied. An agent's folder holds its own key, its certificate
 and the authority's certificate, by which it knows the others.

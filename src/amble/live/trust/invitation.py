@@ -1,4 +1,4 @@
-"""An invitation: who may join a run that is under way, and beside whom. The run's authority signs it.
+"""An invitation: who may join a run in progress, and as whose neighbour. The run's authority signs it.
 
 The newcomer shows it to its neighbours, who have never heard of it; what they believe is the signature.
 """
