@@ -43,10 +43,15 @@ FORMS = {
     "FedAvg, 1 step": amble.FedAvg(alpha=0.1, local_steps=1),
     "FedAvg, 5 steps": amble.FedAvg(alpha=0.1, local_steps=5),
 }
+LISTED = dict(FORMS)
+for label, kind in methods.METHODS.items():  # one that is not listed above: as it is, and in every form of its settings
+    if label not in {method.label for method in LISTED.values()}:
+        choices = [{}, *({name: each} for name, allowed in getattr(kind, "choices", {}).items() for each in allowed)]
+        FORMS |= {f"{label} {settings}": kind(**settings) for settings in choices}
 PENALTY = ("I-BCD", "API-BCD", "gAPI-BCD", "DGD", "Central", "SyncWalks")
 EXACT = {
     name: method
-    for name, method in FORMS.items()
+    for name, method in LISTED.items()
     if method.label not in PENALTY and name not in ("FedAvg, 5 steps", "PW-ADMM, own")
 }
 NETWORK = networks.random(N, 0.6, seed=1)

@@ -1,6 +1,7 @@
 """Types as a user meets them: the stub names what `amble` has, a typed script checks, and mistakes are found."""
 
 import ast
+import importlib
 import importlib.util
 import re
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import amble
+from amble.losses import LOSSES
 from amble.methods import METHODS
 
 pytestmark = pytest.mark.long  # not because it takes long: mypy checks for the oldest version of Python
@@ -24,7 +26,10 @@ def stubbed():
     names = {}
     for line in ast.parse(STUB.read_text()).body:
         if isinstance(line, ast.ImportFrom):
-            names |= {each.asname: line.module for each in line.names if each.asname == each.name}
+            module = vars(importlib.import_module(line.module))
+            registered = [name for name, kind in module.items() if isinstance(kind, type)]
+            plain = [each.asname for each in line.names if each.asname == each.name]
+            names |= dict.fromkeys(registered if line.names[0].name == "*" else plain, line.module)
         else:
             assert isinstance(line, ast.AnnAssign)
             names[line.target.id] = None
@@ -32,7 +37,11 @@ def stubbed():
 
 
 def test_the_stub_and_the_package_name_the_same_things():
-    assert set(stubbed()) == set(dir(amble)) == {*amble.__all__, *(kind.__name__ for kind in METHODS.values())}
+    assert (
+        set(stubbed())
+        == set(dir(amble))
+        == {*amble.__all__, *(kind.__name__ for kind in (*METHODS.values(), *LOSSES.values()))}
+    )
 
 
 @pytest.mark.parametrize(("name", "module"), [(name, home) for name, home in stubbed().items() if home], ids=str)

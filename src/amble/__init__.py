@@ -13,7 +13,6 @@ _HOMES = {
     "amble.errors": ["AmbleError"],
     "amble.methods.parameters": ["method"],
     "amble.networks.network": ["Network"],
-    "amble.losses": ["LeastSquares", "Logistic", "Softmax"],
     "amble.problem.problem": ["Problem", "split"],
     "amble.results.loading": ["load_run"],
     "amble.results.run": ["Run"],
@@ -22,7 +21,7 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = ["__version__", "networks", *_HOME]  # and every method, by its class name
+__all__ = ["__version__", "networks", *_HOME]  # and every method and loss, by its class name
 
 
 def __getattr__(name: str) -> Any:
@@ -31,17 +30,18 @@ def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
     else:
-        value = _methods().get(name)
+        value = _registered().get(name)
         if value is None:
             raise AttributeError(f"module 'amble' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
-def _methods() -> dict[str, Any]:
-    kinds = importlib.import_module("amble.methods").METHODS.values()
-    return {kind.__name__: kind for kind in kinds}
+def _registered() -> dict[str, Any]:
+    """Every method and every loss that has a name, by its class name."""
+    tables = importlib.import_module("amble.methods").METHODS, importlib.import_module("amble.losses").LOSSES
+    return {kind.__name__: kind for table in tables for kind in table.values()}
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_methods()])
+    return sorted([*__all__, *_registered()])

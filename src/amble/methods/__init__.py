@@ -1,4 +1,5 @@
-"""Methods: what happens when a token visits, or in one round. A new method is one file and one line in METHODS.
+"""Methods: what happens when a token visits, or in one round. A new method is one file and one line in
+registry.py.
 
 A token method is a frozen dataclass of settings with `label`, `work` (the objective's calls in a visit), `tokens` and
 
@@ -26,34 +27,16 @@ from typing import Any
 import numpy as np
 
 from amble.errors import AmbleError, unknown
-from amble.methods.apibcd import APIBCD
+from amble.methods import registry
 from amble.methods.boards import BoardRules
-from amble.methods.central import Central
 from amble.methods.copies import CopyRules
-from amble.methods.dadmm import DADMM
-from amble.methods.dgd import DGD
-from amble.methods.extra import EXTRA
-from amble.methods.fedavg import FedAvg
-from amble.methods.gapibcd import GAPIBCD
 from amble.methods.gifts import GiftRules
-from amble.methods.ibcd import IBCD
 from amble.methods.own import Absent, explained
 from amble.methods.parameters import check_settings
 from amble.methods.parts import check_parts
-from amble.methods.pwadmm import PWADMM
-from amble.methods.relay import Relay
-from amble.methods.syncwalks import SyncWalks
-from amble.methods.wadmm import WADMM
-from amble.methods.wpg import WPG
 
-METHODS: dict[str, type[Any]] = {
-    kind.label: kind
-    for kind in (
-        IBCD, APIBCD, GAPIBCD, WPG, WADMM, PWADMM, Relay,  # walks
-        DGD, EXTRA, DADMM,  # gossip
-        Central, SyncWalks, FedAvg,  # a server
-    )
-}  # fmt: skip
+_KINDS: list[Any] = [kind for kind in vars(registry).values() if isinstance(kind, type)]
+METHODS: dict[str, type[Any]] = {kind.label: kind for kind in _KINDS}
 
 __all__ = [
     "METHODS", "check", "first_state", "from_settings", "is_round", "message_numbers", "positive", "round_units",
