@@ -1,7 +1,11 @@
 """Writing files so that a crash never leaves half of one."""
 
 import os
+import tomllib
 from pathlib import Path
+from typing import Any
+
+from amble.errors import AmbleError
 
 
 def write_whole(files: dict[Path, bytes]) -> None:
@@ -14,6 +18,18 @@ def write_whole(files: dict[Path, bytes]) -> None:
     finally:
         for path in files:
             ending(path, ".part").unlink(missing_ok=True)
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """The settings in a TOML file."""
+    if not path.is_file():
+        raise AmbleError(f"there is no {what} {path}; give the path of a TOML file.")
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise AmbleError(f"{path} is not valid TOML: {str(error).rstrip('.')}.") from error
+    except OSError as error:
+        raise AmbleError(f"{path} cannot be read ({error.strerror}); give one that you may read.") from error
 
 
 def ending(base: Path, suffix: str) -> Path:

@@ -3,14 +3,16 @@
 import os
 import re
 import tomllib
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from amble import methods, networks
 from amble.data.datasets import NAMES, Dataset, load
 from amble.data.files import read_file
 from amble.errors import AmbleError, unknown
+from amble.files import read_toml
 from amble.methods import own
 from amble.networks import walks
 from amble.networks.network import Network
@@ -23,19 +25,6 @@ from amble.simulation.planning import limits
 from amble.simulation.running import initial_model
 
 LIMITS = ("hops", "time_s", "comm_units", "tolerance")
-# the kinds of settings that have no default, where they are not whole numbers
-OPTIONAL = {
-    "time_s": float,
-    "tolerance": float,
-    "alpha": float,
-    "task": str,
-    "target": str,
-    "header": bool,
-    "by": str,
-    "sizes": list,
-    "loss": str,
-    "start": list,
-}
 # the paper's four, at the settings of its first figure (it gives gAPI-BCD none), and the tracked token rule
 PAPER_METHODS: list[dict[str, Any]] = [
     {"name": "I-BCD", "tau": 1.0},
@@ -84,13 +73,13 @@ class Experiment:
 
     def with_settings(self, given: dict[str, Any]) -> "Experiment":
         """Some settings replaced, each checked for its name and kind."""
-        kinds = {each.name: getattr(Experiment(), each.name) for each in fields(Experiment)}
+        kinds = get_type_hints(Experiment)
         for key, value in given.items():
             if key not in kinds:
                 raise unknown("setting", key, kinds)
-            expected = OPTIONAL.get(key, int) if kinds[key] is None else type(kinds[key])
-            if key != "timing" and not _is_a(value, expected):
-                raise AmbleError(f"{key} = {value!r} was given; it must be {_WORDS[expected]}.")
+            kind = _plain_type(kinds[key])
+            if kind in _WORDS and not _is_a(value, kind):
+                raise AmbleError(f"{key} = {value!r} was given; it must be {_WORDS[kind]}.")
         if {"by", "agents"} <= set(given):
             raise AmbleError("by and agents were given; each value of the column is an agent, so leave agents out.")
         return replace(self, **given)
@@ -179,6 +168,12 @@ class Experiment:
 _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list"}
 
 
+def _plain_type(hint: Any) -> Any:
+    """int for int | None, and list for list[Any]."""
+    hint = get_args(hint)[0] if isinstance(hint, UnionType) else hint
+    return get_origin(hint) or hint
+
+
 def _is_a(value: Any, kind: type) -> bool:
     if isinstance(value, bool):
         return kind is bool
@@ -197,12 +192,7 @@ def make_folder(folder: Path) -> None:
 
 def read(path: Path) -> dict[str, Any]:
     """The settings of a TOML file; classes of your own that it names are in files beside it."""
-    if not path.is_file():
-        raise AmbleError(f"there is no experiment file {path}; give the path of a TOML file.")
-    try:
-        settings = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AmbleError(f"{path} is not valid TOML: {error}.") from error
+    settings = read_toml(path, "experiment file")
     listed = settings.get("methods")
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict) and own.names_file(str(each.get("name", ""))):

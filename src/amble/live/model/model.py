@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -26,36 +26,28 @@ columns_kind = toml.Kind(
     "the number of columns or a list of their names",
 )
 label_kind = toml.Kind(lambda value: isinstance(value, str) or toml.number.fits(value), "text or a number")
-KINDS = {
-    "task": toml.text,
-    "columns": columns_kind,
-    "labels": toml.list_of(label_kind, "a list of all labels, as text or as numbers"),
-    "ridge": toml.zero_or_more,
-    "intercept": toml.boolean,
-    "target": toml.Kind(lambda value: toml.text.fits(value) or toml.is_whole(value), "a column's name or number"),
-    "header": toml.boolean,
-    "X_mean": toml.list_of(toml.number, "a list of numbers, one a column"),
-    "X_std": toml.list_of(toml.above_zero(), "a list of numbers above zero, one a column"),
-    "y_mean": toml.number,
-    "y_std": toml.above_zero(),
-}
+labels_kind = toml.list_of(label_kind, "a list of all labels, as text or as numbers")
+target_kind = toml.Kind(lambda value: toml.text.fits(value) or toml.is_whole(value), "a column's name or number")
+means_kind = toml.list_of(toml.number, "a list of numbers, one a column")
+spreads_kind = toml.list_of(toml.positive, "a list of numbers above zero, one a column")
 
 
 @dataclass(frozen=True)
 class Model:
     """What is trained. The scaling is agreed beforehand, because nobody can see all rows to fit it."""
 
-    task: str
-    columns: int | tuple[str, ...]  # how many, or their names
-    labels: tuple[Any, ...] = ()  # of classification
-    ridge: float = 1e-4
-    intercept: bool = True
-    target: str | int | None = None  # this and the next are for agents' files: see amble.read_file
-    header: bool | None = None
-    X_mean: tuple[float, ...] | None = None
-    X_std: tuple[float, ...] | None = None
-    y_mean: float = 0.0
-    y_std: float = 1.0
+    task: Annotated[str, toml.text]
+    columns: Annotated[int | tuple[str, ...], columns_kind]  # how many, or their names
+    labels: Annotated[tuple[Any, ...], labels_kind] = ()  # of classification
+    ridge: Annotated[float, toml.zero_or_more] = 1e-4
+    intercept: Annotated[bool, toml.boolean] = True
+    # these two are for agents' files: see amble.read_file
+    target: Annotated[str | int | None, target_kind] = None
+    header: Annotated[bool | None, toml.boolean] = None
+    X_mean: Annotated[tuple[float, ...] | None, means_kind] = None
+    X_std: Annotated[tuple[float, ...] | None, spreads_kind] = None
+    y_mean: Annotated[float, toml.number] = 0.0
+    y_std: Annotated[float, toml.positive] = 1.0
 
     @property
     def width(self) -> int:
@@ -122,11 +114,9 @@ def make_model(given: Any) -> Model:
             '[model] has one_hot; write columns as names instead, "colour=red" for each category, so that all agents '
             "make the same columns."
         )
-    given = toml.check(given, "[model]", KINDS, ("task", "columns"))
-    if given["task"] not in TASKS:
-        raise unknown("task", given["task"], TASKS)
-    lists = {key: tuple(value) for key, value in given.items() if isinstance(value, list)}
-    model = Model(**(given | lists))
+    model = toml.fill(Model, given, "[model]")
+    if model.task not in TASKS:
+        raise unknown("task", model.task, TASKS)
     _check_labels(model)
     if not isinstance(model.columns, int) and len(set(model.columns)) < len(model.columns):
         twice = next(name for k, name in enumerate(model.columns) if name in model.columns[:k])

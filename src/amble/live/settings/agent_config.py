@@ -4,9 +4,10 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from amble.errors import AmbleError
+from amble.files import read_toml
 from amble.live import toml
 from amble.live.core import visits
 from amble.live.core.accounts import PLACES_MAX
@@ -38,29 +39,46 @@ MADE = "# Made by amble for one agent. What all agents must agree on is best cha
 file_name = toml.Kind(
     lambda value: toml.text.fits(value) and Path(value).name == value, "the name of a file in the agent's own folder"
 )
-PEER = {"name": toml.name, "host": toml.host, "port": toml.port}
-AGENT = {
-    "format": toml.whole(FORMAT, FORMAT),
-    "run": toml.name,
-    **PEER,
-    "data": file_name,
-    "agents": toml.list_of(toml.name, "a list of all agents' names"),
-    "room": toml.whole(0, PLACES_MAX),
-    "guests": toml.table,
-    "seed": toml.seed,
-    "start": toml.text,
-    "next": toml.Kind(
-        lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
-        'a list of neighbours, one per token, or "" for any',
-    ),
-    "method": toml.table,
-    "model": toml.table,
-    "stop": toml.table,
-    "timing": toml.table,
-    "record": toml.table,
-    "neighbours": toml.list_of(toml.table, "a list of tables"),
-}
-OPTIONAL = ("data", "guests", "record", "start")
+next_kind = toml.Kind(
+    lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+    'a list of neighbours, one per token, or "" for any',
+)
+Table = Annotated[dict[str, Any], toml.table]
+
+
+class Peer(NamedTuple):
+    """Where an agent is reached."""
+
+    name: Annotated[str, toml.name]
+    host: Annotated[str, toml.host]
+    port: Annotated[int, toml.port]
+
+
+PEER = toml.kinds_of(Peer)
+
+
+@dataclass(frozen=True)
+class AgentFile:
+    """agent.toml as it is written; AgentConfig has the names' meanings."""
+
+    format: Annotated[int, toml.whole(FORMAT, FORMAT)]
+    run: Annotated[str, toml.name]
+    name: Annotated[str, toml.name]
+    host: Annotated[str, toml.host]
+    port: Annotated[int, toml.port]
+    agents: Annotated[tuple[str, ...], toml.list_of(toml.name, "a list of all agents' names")]
+    room: Annotated[int, toml.whole(0, PLACES_MAX)]
+    seed: Annotated[int, toml.seed]
+    next: Annotated[tuple[str, ...], next_kind]
+    method: Table
+    model: Table
+    stop: Table
+    timing: Table
+    neighbours: Annotated[tuple[dict[str, Any], ...], toml.list_of(toml.table, "a list of tables")]
+    data: Annotated[str | None, file_name] = None
+    guests: Table = field(default_factory=dict)
+    record: Table = field(default_factory=dict)
+    start: Annotated[str | None, toml.text] = None
 
 
 def agents_in(folder: Path) -> list[Path]:
@@ -88,14 +106,6 @@ def listed(folders: Sequence[Path]) -> str:
     if len(names) > SHOWN_MAX:
         return f"{', '.join(names[:SHOWN_MAX])} or one of {len(names) - SHOWN_MAX} more"
     return " or ".join(([", ".join(names[:-1])] if len(names) > 1 else []) + names[-1:])
-
-
-class Peer(NamedTuple):
-    """Where an agent is reached."""
-
-    name: str
-    host: str
-    port: int
 
 
 @dataclass(frozen=True)
@@ -203,28 +213,20 @@ class AgentConfig:
         """
         if not (folder / FILE).is_file():
             raise no_agent(folder)
-        given = toml.read(folder / FILE, "agent's settings")
-        given = toml.check(given, FILE, AGENT, [key for key in AGENT if key not in OPTIONAL])
-        peers = [Peer(**toml.check(each, "[[neighbours]]", PEER, tuple(PEER))) for each in given["neighbours"]]
-        model = models.make_model(given["model"])
+        file = toml.fill(AgentFile, read_toml(folder / FILE, "agent's settings"), FILE)
+        model = models.make_model(file.model)
         config = cls(
-            run=given["run"],
-            name=given["name"],
-            host=given["host"],
-            port=given["port"],
-            agents=tuple(given["agents"]),
-            neighbours=tuple(peers),
-            method=make_method(given["method"]),
-            model=model,
-            stop=make_stop(given["stop"]),
-            timing=make_timing(given["timing"]),
-            seed=given["seed"],
-            next=tuple({given["name"]: to} if to else {} for to in given["next"]),
-            data=given.get("data"),
-            room=given["room"],
-            guests=given.get("guests", {}),
-            record=make_retention(given.get("record", {})),
-            start=starts.read(given["start"], model, folder) if "start" in given else None,
+            **{key: value for key, value in vars(file).items() if key != "format"}
+            | {
+                "neighbours": tuple(toml.fill(Peer, each, "[[neighbours]]") for each in file.neighbours),
+                "method": make_method(file.method),
+                "model": model,
+                "stop": make_stop(file.stop),
+                "timing": make_timing(file.timing),
+                "next": tuple({file.name: to} if to else {} for to in file.next),
+                "record": make_retention(file.record),
+                "start": None if file.start is None else starts.read(file.start, model, folder),
+            }
         )
         config._check()
         return config._with_guests(folder) if guests and (folder / "guests").is_dir() else config

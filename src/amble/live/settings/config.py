@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from amble import methods
 from amble.errors import AmbleError, unknown
+from amble.files import read_toml
 from amble.live import toml
 from amble.live.core import visits
 from amble.live.core.accounts import PLACES_MAX
@@ -45,7 +46,6 @@ RUN = {
     "agents": toml.list_of(toml.table, "tables, [[agents]], one per agent"),
 }
 START = {"start": starts.KIND}
-WALK = {"kind": toml.text, "seed": toml.seed}
 AGENT = {**agent_config.PEER, "data": agent_config.file_name}
 
 
@@ -53,8 +53,8 @@ AGENT = {**agent_config.PEER, "data": agent_config.file_name}
 class Walk:
     """cycle: one for all tokens; cycles: one per token; random: any neighbour. Where there is no cycle, at random."""
 
-    kind: str = "cycles"
-    seed: int = 0
+    kind: Annotated[str, toml.text] = "cycles"
+    seed: Annotated[int, toml.seed] = 0
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Config:
 
     @classmethod
     def read(cls, path: Path) -> "Config":
-        return cls.from_settings(toml.read(path, "run file"), path.parent)
+        return cls.from_settings(read_toml(path, "run file"), path.parent)
 
     @classmethod
     def from_settings(cls, given: Any, beside: Path = Path()) -> "Config":
@@ -199,7 +199,7 @@ def _agents(given: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _walk(given: Any) -> Walk:
-    walk = Walk(**toml.check(given, "[walk]", WALK))
+    walk = toml.fill(Walk, given, "[walk]")
     if walk.kind not in WALKS:
         raise unknown("walk for live runs", walk.kind, WALKS)
     return walk

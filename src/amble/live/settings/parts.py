@@ -1,61 +1,51 @@
 """The settings that a run and each of its agents share: method, stop, timing and record."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from amble import methods
 from amble.errors import AmbleError, is_number
 from amble.live import toml
 
 TOKENS_MAX = 64
-STOP = {
-    "tolerance": toml.Kind(
-        lambda value: is_number(value) and 0 <= value < 1, "a number above zero and below 1, or 0: then it ends no run"
-    ),
-    "hops": toml.whole(1, 10**15),
-    "seconds": toml.above_zero(),
-}
 PAUSE_MAX_S = 10.0
-TIMING = {
-    **{key: toml.above_zero() for key in ("patience_s", "stall_s", "silence_s", "lease_s", "retry_s")},
-    "pause_s": toml.Kind(
-        lambda value: is_number(value) and 0 <= value <= PAUSE_MAX_S, f"a number from 0 to {PAUSE_MAX_S:g}"
-    ),
-}
 VISITS_MAX = 1_000_000  # about 80 MB of a journal (benchmarks/journal.py)
-RECORD = {
-    "visits_max": toml.Kind(
-        toml.whole(0, 10**15).fits, "a whole number: how many visits are kept, or 0 for all of them"
-    )
-}
+
+tolerance = toml.Kind(
+    lambda value: is_number(value) and 0 <= value < 1, "a number above zero and below 1, or 0: then it ends no run"
+)
+pause = toml.Kind(lambda value: is_number(value) and 0 <= value <= PAUSE_MAX_S, f"a number from 0 to {PAUSE_MAX_S:g}")
+visits_max = toml.Kind(toml.whole(0, 10**15).fits, "a whole number: how many visits are kept, or 0 for all of them")
 
 
 @dataclass(frozen=True)
 class Stop:
     """When a run ends: at the first of these that comes."""
 
-    tolerance: float | None = None  # the model has converged
-    hops: int | None = None  # of all tokens together
-    seconds: float | None = None
+    tolerance: Annotated[float | None, tolerance] = None  # the model has converged
+    hops: Annotated[int | None, toml.whole(1, 10**15)] = None  # of all tokens together
+    seconds: Annotated[float | None, toml.positive] = None
 
 
 @dataclass(frozen=True)
 class LiveTiming:
     """How long agents wait (see core/protocol.py). The simulator's Timing is what hops and visits take."""
 
-    patience_s: float = 2.0  # for a neighbour that is down
-    stall_s: float = 10.0  # for an answer of one that is up; if visits take long, for longer
-    silence_s: float = 120.0  # for a token that nobody has seen
-    lease_s: float = 2.0  # for a sign of life on a link
-    retry_s: float = 0.1  # before a question is asked again, the first time
-    pause_s: float = 0.0  # at each visit, as if the agent took so much longer to compute it
+    patience_s: Annotated[float, toml.positive] = 2.0  # for a neighbour that is down
+    stall_s: Annotated[float, toml.positive] = 10.0  # for an answer of one that is up; if visits take long, for longer
+    silence_s: Annotated[float, toml.positive] = 120.0  # for a token that nobody has seen
+    lease_s: Annotated[float, toml.positive] = 2.0  # for a sign of life on a link
+    retry_s: Annotated[float, toml.positive] = 0.1  # before a question is asked again, the first time
+    pause_s: Annotated[float, pause] = 0.0  # at each visit, as if the agent took so much longer to compute it
 
 
 @dataclass(frozen=True)
 class Retention:
     """How much of its record an agent keeps. Its own affair: agents of one run may differ in it."""
 
-    visits_max: int = VISITS_MAX  # then the oldest visits are dropped, and the oldest of as many events; 0: never
+    visits_max: Annotated[int, visits_max] = (
+        VISITS_MAX  # then the oldest visits are dropped, and the oldest of as many events; 0: never
+    )
 
 
 def make_method(given: Any) -> Any:
@@ -76,7 +66,7 @@ def make_method(given: Any) -> Any:
 
 def make_stop(given: Any) -> Stop:
     """A tolerance of 0 is the same as none."""
-    stop = Stop(**toml.check(given, "[stop]", STOP))
+    stop = toml.fill(Stop, given, "[stop]")
     stop = replace(stop, tolerance=stop.tolerance or None)
     if stop == Stop():
         raise AmbleError("[stop] has no limit, and the run would never end; give tolerance (above 0), hops or seconds.")
@@ -84,7 +74,7 @@ def make_stop(given: Any) -> Stop:
 
 
 def make_timing(given: Any) -> LiveTiming:
-    timing = LiveTiming(**toml.check(given, "[timing]", TIMING))
+    timing = toml.fill(LiveTiming, given, "[timing]")
     if timing.silence_s <= timing.patience_s:
         raise AmbleError(
             f"[timing] has silence_s = {timing.silence_s:g} and patience_s = {timing.patience_s:g}; the silence that "
@@ -94,7 +84,7 @@ def make_timing(given: Any) -> LiveTiming:
 
 
 def make_retention(given: Any) -> Retention:
-    return Retention(**toml.check(given, "[record]", RECORD))
+    return toml.fill(Retention, given, "[record]")
 
 
 def method_settings(method: Any) -> dict[str, Any]:
