@@ -11,18 +11,18 @@ TOKENS_MAX = 64
 PAUSE_MAX_S = 10.0
 VISITS_MAX = 1_000_000  # about 80 MB of a journal (benchmarks/journal.py)
 
-tolerance = toml.Kind(
+below_one = toml.Kind(
     lambda value: is_number(value) and 0 <= value < 1, "a number above zero and below 1, or 0: then it ends no run"
 )
 pause = toml.Kind(lambda value: is_number(value) and 0 <= value <= PAUSE_MAX_S, f"a number from 0 to {PAUSE_MAX_S:g}")
-visits_max = toml.Kind(toml.whole(0, 10**15).fits, "a whole number: how many visits are kept, or 0 for all of them")
+zero_for_all = toml.Kind(toml.whole(0, 10**15).fits, "a whole number: how many visits are kept, or 0 for all of them")
 
 
 @dataclass(frozen=True)
 class Stop:
     """When a run ends: at the first of these that comes."""
 
-    tolerance: Annotated[float | None, tolerance] = None  # the model has converged
+    tolerance: Annotated[float | None, below_one] = None  # the model has converged
     hops: Annotated[int | None, toml.whole(1, 10**15)] = None  # of all tokens together
     seconds: Annotated[float | None, toml.positive] = None
 
@@ -43,9 +43,8 @@ class LiveTiming:
 class Retention:
     """How much of its record an agent keeps. Its own affair: agents of one run may differ in it."""
 
-    visits_max: Annotated[int, visits_max] = (
-        VISITS_MAX  # then the oldest visits are dropped, and the oldest of as many events; 0: never
-    )
+    # then the oldest visits are dropped, and the oldest of as many events; 0: never
+    visits_max: Annotated[int, zero_for_all] = VISITS_MAX
 
 
 def make_method(given: Any) -> Any:
