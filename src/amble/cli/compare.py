@@ -138,38 +138,20 @@ def compare(
     comm_units: Annotated[int | None, of(STOP, "--comm-units", help="After this many link crossings.")] = None,
     tolerance: Annotated[float | None, of(STOP, help="When the model moves less than this over a lap.")] = None,
 ) -> None:
+    options: dict[str, Any] = dict(locals())
     from amble.data.packed import read_npy
     from amble.progress import interruptible
     from amble.simulation.comparison import file_name
     from amble.simulation.experiment import Experiment, parse, parse_sizes, parse_slow, read
 
     given: dict[str, Any] = {} if experiment is None else read(experiment)
-    options = {
-        "data": data,
-        "task": task,
-        "target": target,
-        "header": header,
+    for key in ("experiment", "no_scale", "no_intercept", "timing", "slow", "method", "again"):
+        del options[key]
+    options |= {
         "one_hot": one_hot or None,
-        "by": by,
-        "agents": agents,
-        "how": how,
-        "alpha": alpha,
         "sizes": None if sizes is None else parse_sizes(sizes),
-        "test": test,
-        "loss": loss,
-        "ridge": ridge,
-        "weights": weights,
         "scale": False if no_scale else None,
         "intercept": False if no_intercept else None,
-        "network": network,
-        "density": density,
-        "walk": walk,
-        "hops": hops,
-        "time_s": time_s,
-        "comm_units": comm_units,
-        "tolerance": tolerance,
-        "every": every,
-        "seed": seed,
         "start": None if start is None else read_npy(start).tolist(),
         "tune": tune or None,
         "penalised": penalised or None,

@@ -37,9 +37,10 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     from amble.live.control import glance, view
+    from amble.live.records.collect import agent_folders
     from amble.progress import interruptible
 
-    agents = glance.folders_of(folders)
+    agents = agent_folders(folders, unreadable=True)
     if not watch:
         seen = glance.look(agents)
         if as_json:

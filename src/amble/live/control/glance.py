@@ -5,16 +5,13 @@ status of its neighbours, and with the age of the file.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from amble.errors import AmbleError
 from amble.live import process
 from amble.live.codec import msgspec
 from amble.live.core.message import Cause
-from amble.live.records import collect
-from amble.live.settings.agent_config import AgentConfig
 from amble.live.status import RUNNING, Status, Why, read
 
 FORMAT = 1  # of the overview, which scripts read
@@ -97,20 +94,6 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     def over(self) -> bool:
         """The run has ended, and no agent that is known runs on."""
         return self.state == "ended" and not any(agent.runs for agent in self.agents.values())
-
-
-def folders_of(paths: Iterable[Path]) -> dict[str, Path]:
-    """As collect.agent_folders; but an agent whose settings are wrong is shown too, under its folder's name."""
-    found: dict[str, Path] = {}
-    for path in paths:
-        for folder in collect.folders_in(path):
-            try:
-                name = AgentConfig.read(folder).name
-            except AmbleError:
-                name = folder.name
-            if found.setdefault(name, folder).resolve() != folder.resolve():
-                raise AmbleError(f"{found[name]} and {folder} are both of agent {name!r}; give one of them.")
-    return found
 
 
 def look(folders: Mapping[str, Path]) -> Overview:

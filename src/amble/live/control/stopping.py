@@ -9,6 +9,7 @@ from amble.files import write_whole
 from amble.live.agent.node import STOP
 from amble.live.control import glance
 from amble.live.process import as_bytes
+from amble.live.records.collect import agent_folders
 from amble.live.status import read
 
 WITHIN_MAX_S = 86_400.0
@@ -19,7 +20,7 @@ def stop(paths: Iterable[Path], within_s: float, say: Callable[[str], None]) -> 
     """End the run of these agents; how they are then, and which of them still run."""
     if not (is_number(within_s) and 0 < within_s <= WITHIN_MAX_S):
         raise AmbleError(f"within = {within_s!r} was given; give seconds, above zero and at most {WITHIN_MAX_S:g}.")
-    folders = glance.folders_of(paths)
+    folders = agent_folders(paths, unreadable=True)
     seen = glance.look(folders)
     running = [name for name in folders if seen.agents[name].runs]
     if not running:

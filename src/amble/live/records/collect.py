@@ -15,15 +15,20 @@ from amble.live.settings.agent_config import FILE, AgentConfig, agents_in
 JOURNAL = "journal.db"
 
 
-def agent_folders(given: Iterable[Path]) -> dict[str, Path]:
-    """Agents' folders, by the agents' names: each given one is an agent's own, or a bundle of several."""
-    found: dict[str, Path] = {}
-    for folder in given:
-        for each in folders_in(folder):
-            name = AgentConfig.read(each).name
-            if found.setdefault(name, each).resolve() != each.resolve():
-                raise AmbleError(f"{found[name]} and {each} are both of agent {name!r}; give one of them.")
-    return found
+def agent_folders(paths: Iterable[Path], unreadable: bool = False) -> dict[str, Path]:
+    """Agents' folders, by the agents' names: each path is an agent's own, or a bundle of several. With `unreadable`, an
+    agent whose settings are wrong is among them, under its folder's name."""
+    folders: dict[str, Path] = {}
+    for folder in (each for path in paths for each in folders_in(path)):
+        try:
+            name = AgentConfig.read(folder).name
+        except AmbleError:
+            if not unreadable:
+                raise
+            name = folder.name
+        if folders.setdefault(name, folder).resolve() != folder.resolve():
+            raise AmbleError(f"{folders[name]} and {folder} are both of agent {name!r}; give one of them.")
+    return folders
 
 
 def folders_in(folder: Path) -> list[Path]:
