@@ -1,4 +1,4 @@
-"""Writing files so that a crash never leaves half of one."""
+"""Writing files so that a crash never leaves half of one, and reading TOML."""
 
 import os
 import tomllib

@@ -1,4 +1,7 @@
-"""Tables of text: cells between commas or tabs, with or without a first row of names."""
+"""Tables of text: cells between commas or tabs, with or without a first row of names.
+
+Read here and not by pandas, which an agent does not load; the csv module splits the cells.
+"""
 
 import csv
 import io

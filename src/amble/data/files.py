@@ -1,7 +1,6 @@
 """Data sets from your own files: CSV, NPZ, Parquet and LIBSVM text, distinguished by the file's ending."""
 
 import io
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from amble.data import delimited, libsvm, parquet
 from amble.data.datasets import Dataset
 from amble.data.encoding import encode
-from amble.data.packed import as_text, inner_suffix, read_bytes, unpacked
+from amble.data.packed import DAMAGED, as_text, inner_suffix, read_bytes, unpacked
 from amble.data.tables import Table
 from amble.data.targets import TASKS, find_target, labels_or_amounts, targets
 from amble.errors import AmbleError, as_path, unknown
@@ -141,7 +140,7 @@ def read_arrays(content: bytes, where: str, targets: bool = True) -> dict[str, A
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             there = ", ".join(file.files) or "none"
             arrays: dict[str, Any] = {key: file[key] for key in file.files if key in ("X", "y", "X_test", "y_test")}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+    except (*DAMAGED, AttributeError) as error:
         raise AmbleError(f"{where} is not a whole .npz file of plain arrays ({error}); {SAVE}.") from error
     test = ("X_test", "y_test")
     for key in ("X", *(("y",) if targets else ()), *(test if targets and arrays.keys() & test else ())):

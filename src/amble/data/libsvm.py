@@ -1,4 +1,7 @@
-"""LIBSVM text: a row is `target index:value index:value ...`; indices start at 1, and missing values are 0."""
+"""LIBSVM text: a row is `target index:value index:value ...`; indices start at 1, and missing values are 0.
+
+Read here and not by scikit-learn, which an agent does not load.
+"""
 
 import math
 import warnings

@@ -4,7 +4,9 @@ import bz2
 import gzip
 import io
 import lzma
+import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,9 @@ from amble.errors import AmbleError, unusable
 
 OPENERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open, ".gz": gzip.open}
 HALF = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what the openers raise on half a file
+
+# what reading a .npz file, or what should be in it, raises where it is damaged
+DAMAGED = (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile)
 
 
 def inner_suffix(path: Path) -> str:
@@ -38,6 +43,19 @@ def read_npy(path: Path) -> Any:
         return np.lib.format.read_array(content, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise AmbleError(f"{path} is not a .npy file of numbers; write it with numpy.save(path, numbers).") from error
+
+
+def npz_of(arrays: Mapping[str, Any], compressed: bool = False) -> bytes:
+    """The content of a .npz file of these arrays."""
+    content = io.BytesIO()
+    (np.savez_compressed if compressed else np.savez)(content, allow_pickle=False, **arrays)
+    return content.getvalue()
+
+
+def arrays_of(content: bytes) -> dict[str, Any]:
+    """The arrays of a .npz file, or one of the errors in DAMAGED. Nothing in the file is run: objects are refused."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        return dict(file)
 
 
 def unpacked(content: bytes, where: str, limit: int | None = None) -> bytes:

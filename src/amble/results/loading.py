@@ -1,17 +1,14 @@
 """The run that two files hold (`results/saved.py`), as it was when it was saved."""
 
 import hashlib
-import io
 import json
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from amble import methods
 from amble.arrays import as_tuple, from_named
+from amble.data.packed import DAMAGED, arrays_of
 from amble.engines import State
 from amble.errors import AmbleError
 from amble.files import ending
@@ -60,12 +57,10 @@ def load_run(path: str | Path, methods: Any = ()) -> Run:
             raise AmbleError(f"{base}.json has format {plain['format']}, and this amble reads format {FORMAT}.")
         if plain["sha256"] != hashlib.sha256(whole).hexdigest():
             raise ValueError
-        with np.load(io.BytesIO(whole), allow_pickle=False) as held:
-            arrays = dict(held)
-        return _assemble(plain, arrays, kinds)
+        return _assemble(plain, arrays_of(whole), kinds)
     except AmbleError:
         raise
-    except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise AmbleError(
             f"the saved run {base} is damaged or cut short; save it again, or copy both files again."
         ) from error

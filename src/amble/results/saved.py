@@ -1,7 +1,6 @@
 """A run as two files: PATH.json with its settings, PATH.npz with its arrays. `results/loading.py` reads them."""
 
 import hashlib
-import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ import numpy as np
 
 from amble import methods
 from amble.arrays import named_leaves
+from amble.data.packed import npz_of
 from amble.errors import AmbleError, as_path
 from amble.files import ending, write_whole
 from amble.methods import own
@@ -42,8 +42,7 @@ def write(run: "Run", path: str | Path) -> Path:
         arrays["start"] = run.start
     if not isinstance(run.walk, str):
         arrays |= {f"walk.{key}": column for key, column in run.walk._asdict().items()}
-    held = io.BytesIO()
-    np.savez_compressed(held, allow_pickle=False, **{key: np.asarray(value) for key, value in arrays.items()})
+    content = npz_of({key: np.asarray(value) for key, value in arrays.items()}, compressed=True)
     plain = {
         "format": FORMAT,
         "method": run.method.label,
@@ -58,12 +57,12 @@ def write(run: "Run", path: str | Path) -> Path:
         "problem": run.problem,
         "tuning": run.tuning,
         "stopped": run.stopped,
-        "sha256": hashlib.sha256(held.getbuffer()).hexdigest(),
+        "sha256": hashlib.sha256(content).hexdigest(),
     }
     text = json.dumps(plain, indent=2, default=lambda number: number.item())  # NumPy's numbers as plain ones
     try:
         base.parent.mkdir(parents=True, exist_ok=True)
-        write_whole({ending(base, ".npz"): held.getvalue(), ending(base, ".json"): f"{text}\n".encode()})
+        write_whole({ending(base, ".npz"): content, ending(base, ".json"): f"{text}\n".encode()})
     except OSError as error:
         raise AmbleError(f"the run cannot be saved to {base} ({error.strerror}); give a path of yours.") from error
     return ending(base, ".json")

@@ -1,9 +1,7 @@
 """A trained model in the file model.npz: its numbers, and what is needed to predict from rows of a file."""
 
 import hashlib
-import io
 import json
-import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from amble.arrays import BEYOND
+from amble.data.packed import DAMAGED, arrays_of, npz_of
 from amble.errors import AmbleError
 from amble.files import write_whole
 from amble.live.model import model as models
@@ -47,9 +46,7 @@ class Trained:
         """Whole or not at all."""
         w = np.ascontiguousarray(self.w, np.float64)
         about = {"format": FORMAT, "model": asdict(self.model), "sha256": hashlib.sha256(w.data).hexdigest()}
-        held = io.BytesIO()
-        np.savez(held, allow_pickle=False, about=np.array(json.dumps(about)), w=w)
-        write_whole({path: held.getvalue()})
+        write_whole({path: npz_of({"about": np.array(json.dumps(about)), "w": w})})
 
 
 def load(path: Path) -> Trained:
@@ -60,10 +57,10 @@ def load(path: Path) -> Trained:
     if not content.startswith(ZIP):
         raise AmbleError(f"{path} is not a model file; give the {FILE} that amble up or an agent wrote.")
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as held:
-            if "about" not in held.files or "w" not in held.files:
-                raise AmbleError(f"{path} is not a model file; give the {FILE} that amble up or an agent wrote.")
-            about, w = json.loads(str(held["about"])), held["w"]
+        arrays = arrays_of(content)
+        if not {"about", "w"} <= arrays.keys():
+            raise AmbleError(f"{path} is not a model file; give the {FILE} that amble up or an agent wrote.")
+        about, w = json.loads(str(arrays["about"])), arrays["w"]
         if about["format"] != FORMAT:
             raise AmbleError(f"{path} is a model of format {about['format']}, and this amble reads format {FORMAT}.")
         given = {key: value for key, value in about["model"].items() if value is not None and value != []}
@@ -76,5 +73,5 @@ def load(path: Path) -> Trained:
         return Trained(model, w)
     except AmbleError:
         raise
-    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except (*DAMAGED, AttributeError) as error:
         raise AmbleError(f"the model {path} {CUT}.") from error

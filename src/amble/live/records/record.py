@@ -5,9 +5,7 @@ The record holds digests of tokens and no numbers of theirs: no data, dual, slot
 """
 
 import hashlib
-import io
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble.data.datasets import count
+from amble.data.packed import DAMAGED, arrays_of, npz_of
 from amble.errors import AmbleError
 from amble.files import write_whole
 from amble.live.journal.file import ARITHMETIC
@@ -84,9 +83,7 @@ def save(record: Record, path: Path) -> None:
     }
     arrays = {key: np.array(column) if column else np.zeros(0) for key, column in columns.items()}
     about["sha256"] = _sha(arrays)
-    held = io.BytesIO()
-    np.savez_compressed(held, allow_pickle=False, about=np.array(json.dumps(about)), **arrays)
-    write_whole({path: held.getvalue()})
+    write_whole({path: npz_of({"about": np.array(json.dumps(about)), **arrays}, compressed=True)})
 
 
 def load(path: Path) -> Record:
@@ -94,8 +91,7 @@ def load(path: Path) -> Record:
     if not path.is_file():
         raise AmbleError(f"there is no record {path}; amble collect writes one.")
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as held:
-            arrays = dict(held)
+        arrays = arrays_of(path.read_bytes())
         about = json.loads(str(arrays.pop("about")))
         if about["format"] not in (FORMAT, WITHOUT_BURIED):
             raise AmbleError(f"{path} is a record of format {about['format']}, and this amble reads format {FORMAT}.")
@@ -117,7 +113,7 @@ def load(path: Path) -> Record:
         )
     except AmbleError:
         raise
-    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise AmbleError(f"the record {path} is damaged or cut short; collect it again.") from error
 
 
