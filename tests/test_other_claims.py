@@ -15,8 +15,8 @@ from amble.paper import runs as paper_runs
 from amble.paper import worked_example as example_module
 from amble.paper.numbers import numbers
 from amble.paper.other_claims import API, by_network, by_size, example
+from amble.paper.page import studies_section
 from amble.paper.plan import LOCAL
-from amble.paper.study_page import studies_section
 from amble.paper.verdicts import Side
 from amble.paper.worked_example import UPDATES, copies_changed, problem, visits_of, worked_example
 from amble.report.claims import Verdict

@@ -14,14 +14,14 @@ import pytest
 
 import amble
 from amble.cli import main
+from amble.drawing import COLOURS
 from amble.report import results
 from amble.report.claims import Cell, Claim, Row, Verdict
 from amble.report.curves import section_curves
-from amble.report.drawings import LINKS_MAX, holdings_drawing, network_drawing
 from amble.report.export import COLUMNS, find_runs, write_curves, write_report
+from amble.report.figures import section_figure
 from amble.report.looks import looks
-from amble.report.page import write_page
-from amble.report.paper_figure import section_figure
+from amble.report.page import LINKS_MAX, pictures, write_page
 from amble.report.sections import Line, Section, band, columns, group, lines, slugs
 from amble.results.reaching import reach
 
@@ -29,7 +29,9 @@ METHODS = [amble.IBCD(), amble.APIBCD(tokens=3), amble.WPG(alpha=0.2)]
 SEEDS = (0, 1, 2)
 QUICK = {"engine": "plain", "progress": False}
 EMPTY_TAGS = {"meta", "input"}
-WHERE_FROM = re.compile(r"""(src|href|action|srcset|data)\s*=\s*["']?\s*(https?:|//)|url\(|@import""", re.IGNORECASE)
+WHERE_FROM = re.compile(
+    r"""(src|href|action|srcset|data)\s*=\s*["']?\s*(https?:|//)|url\((?!#)|@import""", re.IGNORECASE
+)
 
 
 @pytest.fixture(scope="module")
@@ -321,23 +323,46 @@ def test_odd_runs_make_a_page_too(runs, tmp_path):
     assert len(written) == 2 + 2 * len(sections)
 
 
+def texts(drawn):
+    return re.findall(r"<text[^>]*>([^<]*)<", drawn)
+
+
 def test_holdings_and_the_network_are_drawn(runs):
-    held = {"labels": ["<a>", 1], "counts": [[3, 0], [1, 2]]}
-    drawn = holdings_drawing(replace(runs[0], problem=runs[0].problem | {"holdings": held}))
-    assert drawn.count("<rect") == 3
-    assert "agent 1: 2 rows of label 1" in drawn
-    assert "label &lt;a&gt;" in drawn
-    held = {"rows": [5, 7], "target": [[0, 1, 2, 3, 4], [1, 1, 1, 1, 1]]}
-    drawn = holdings_drawing(replace(runs[0], problem=runs[0].problem | {"holdings": held}))
-    assert "agent 1: 7 rows" in drawn
-    assert "agent 0: 0 to 4, median 2" in drawn
-    assert holdings_drawing(replace(runs[0], problem=runs[0].problem | {"holdings": None})) is None
-    drawn = network_drawing(runs[0])
-    assert drawn.count("<circle") == 6
-    assert drawn.count("L") == len(runs[0].network.edges)
+    def drawn(name="x", **given):
+        return pictures(name, replace(runs[0], problem=runs[0].problem | given))
+
+    labels = {"labels": ["<a> costs $5, not $6", "日本"], "counts": [[3, 0], [1, 2]], "agents": ["north", "south"]}
+    bars, _ = drawn(holdings=labels)
+    assert {"north", "south", "&lt;a&gt; costs $5, not $6", "日本"} <= set(texts(bars))
+    assert bars.count(f"fill: {COLOURS[0].lower()}") == 3  # a bar per agent, and the key
+    targets = {"rows": [5, 7], "target": [[0, 1, 2, 3, 4], [1, 1, 1, 1, 1.0]]}
+    assert "target: least, middle half, median, most" in texts(drawn(holdings=targets)[0])
+    (network,) = drawn(holdings=None)
+    assert {str(i) for i in range(6)} <= set(texts(network))
+    links = max(re.findall(r'd="(.*?)"', network), key=lambda path: path.count("M"))
+    assert links.count("L") == links.count("M") == len(runs[0].network.edges)
     large = replace(runs[0], network=amble.networks.complete(120))
     assert len(large.network.edges) > LINKS_MAX
-    assert "too many links" in network_drawing(large)
+    assert "too many links" in pictures("x", large)[-1]
+
+
+def test_a_picture_takes_the_colours_and_the_font_of_its_page_and_is_the_same_twice(runs):
+    both = [pictures("x", runs[1]), pictures("x", runs[1])]
+    assert both[0] == both[1]
+    for drawn in both[0]:
+        assert "#000000" not in drawn
+        assert "#ffffff" not in drawn
+        assert "font-family" not in drawn
+        assert "<style" not in drawn
+    ids = [re.findall(r' id="([^"]*)"', "".join(pictures(name, runs[1]))) for name in ("x", "y")]
+    assert ids[0]
+    assert not set(ids[0]) & set(ids[1])
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_the_same_figure_is_the_same_bytes(runs, ending, tmp_path):
+    one, two = (runs[1].plot_network(tmp_path / f"{name}.{ending}").read_bytes() for name in "ab")
+    assert one == two
 
 
 def test_the_csv_is_the_histories(runs, tmp_path):

@@ -182,7 +182,7 @@ def test_the_picture_shows_the_rows_of_each_label(monkeypatch):
 def test_the_picture_of_many_labels_puts_the_rarest_together(monkeypatch):
     caught = drawn(monkeypatch)
     counts = np.arange(1, 31)[None] * np.ones((3, 1), int)
-    pictures.partition_picture({"labels": list(range(30)), "counts": counts.tolist()}, "x.png", "many")
+    pictures.partition_picture("x.png", "many", {"labels": list(range(30)), "counts": counts.tolist()}, {})
     bars = caught[0].axes[0].containers
     assert [bar.get_label() for bar in bars] == [*map(str, range(11, 30)), "others"]
     assert sum(bar[0].get_width() for bar in bars) == counts[0].sum()

@@ -198,14 +198,15 @@ def steps_note(chosen: Any, tune: bool) -> str:
 
 def draw_all(chosen: Any, folder: Path) -> list[str]:
     """The comparison's figure, who holds what, and the two pictures of the run with most tokens."""
-    from amble.problem.picture import partition_picture, partition_title
+    from amble.problem.picture import partition_picture
+    from amble.schedule.rounds import Rounds
 
     written, about = [chosen.plot(folder / "compare.png")], chosen[0].problem
     if about.get("holdings"):
-        title = partition_title(about["name"], about["settings"])
-        written.append(partition_picture(about["holdings"], folder / "partition.png", title))
+        path = folder / "partition.png"
+        written.append(partition_picture(path, about["name"], about["holdings"], about["settings"]))
     moving = [run for run in chosen if run.schedule.hops]
     if moving:
-        shown = max(moving, key=lambda run: (hasattr(run.schedule, "token"), getattr(run.method, "tokens", 1)))
+        shown = max(moving, key=lambda run: (not isinstance(run.schedule, Rounds), getattr(run.method, "tokens", 1)))
         written += [shown.plot_network(folder / "network.png"), shown.plot_timeline(folder / "timeline.png")]
     return [path.name for path in written]

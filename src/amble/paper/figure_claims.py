@@ -28,8 +28,8 @@ def text_claims(find: Find, budgets: Mapping[str, float], tuned: bool) -> tuple[
 def idle_claim(find: Find, time_s: float, tuned: bool) -> Claim:
     """Every agent's idle share at the end of the time budget; synchronous methods beside it where they were run."""
     api = find("API-BCD", LOCAL if tuned else None, token_rule="published")
-    rivals = {name: find(name) for name in ("SyncWalks", "Central", "DGD", "D-ADMM")} if tuned else {}
-    named = {"API-BCD": api, "I-BCD": find("I-BCD"), **rivals}
+    baselines = {name: find(name) for name in ("SyncWalks", "Central", "DGD", "D-ADMM")} if tuned else {}
+    named = {"API-BCD": api, "I-BCD": find("I-BCD"), **baselines}
     rows = []
     for name, runs in named.items():
         shares = np.array([idle_shares(run, time_s) for run in runs])  # seeds x agents
@@ -61,9 +61,11 @@ def complexity_claim(find: Find, tuned: bool) -> Claim:
             for label, rule in (("gAPI-BCD", {}), ("API-BCD", {"token_rule": "published"}))
         ]  # fmt: skip
         pairs.append([(side, _compute_cells(side)) for side in sides])
-    verdicts = [overall(outcome(own[k], [rival[k]]) for (_, own), (_, rival) in pairs) for k in range(1 + len(LEVELS))]
+    verdicts = [
+        overall(outcome(own[k], [baseline[k]]) for (_, own), (_, baseline) in pairs) for k in range(1 + len(LEVELS))
+    ]
     rows = [Row(own.name, cells, claimed=True) for (own, cells), _ in pairs]
-    rows += [Row(rival.name, cells) for _, (rival, cells) in pairs]
+    rows += [Row(baseline.name, cells) for _, (baseline, cells) in pairs]
     columns = ("compute of a visit", *(f"until {100 * share:g} %" for share in LEVELS))
     text = "gAPI-BCD reduces the computational complexity of API-BCD."
     return Claim(text, overall(verdicts), TIME, columns, tuple(rows), tuple(verdicts))

@@ -95,8 +95,8 @@ def by_network(made: Made) -> Study:
 
 def _fastest(rows: Sequence[Row]) -> list[Verdict]:
     """Of each network: whether the first row, API-BCD, needs less than I-BCD and WPG."""
-    rivals = [row for row in rows if row.name in ("I-BCD", "WPG")]
-    return [outcome(cell, [rival.cells[k] for rival in rivals]) for k, cell in enumerate(rows[0].cells)]
+    baselines = [row for row in rows if row.name in ("I-BCD", "WPG")]
+    return [outcome(cell, [baseline.cells[k] for baseline in baselines]) for k, cell in enumerate(rows[0].cells)]
 
 
 def _of_walks(

@@ -8,11 +8,12 @@ from amble.paper.figure_claims import text_claims
 from amble.paper.numbers import write_numbers
 from amble.paper.other_claims import Study
 from amble.paper.plan import ASSUMPTIONS, DENSITY, TOKENS, Figure, Job
-from amble.paper.study_page import studies_section
 from amble.paper.verdicts import paper_claims
 from amble.report.export import write_report
-from amble.report.results import quantity
+from amble.report.markup import Markup, picture, tag
+from amble.report.results import claim_block, quantity
 from amble.report.sections import TIME, UNITS, Section
+from amble.results.pictures import timeline_figure
 from amble.results.run import Run
 
 PAPER = "Asynchronous Parallel Incremental Block-Coordinate Descent for Decentralized Machine Learning"
@@ -52,6 +53,17 @@ def _section(
     runs = tuple(run for each in made.values() for run in each)
     claims = paper_claims(find, budgets, group == TUNED) + text_claims(find, budgets, group == TUNED)
     return Section(title, runs, about, claims, group, budgets, pictures=group == CAPTIONS)
+
+
+def studies_section(studies: Sequence[Study], note: str = "") -> Markup:
+    """The page's section of other claims: each study with its claims, and the worked example's time line."""
+    parts = [tag("h2", "Other claims"), *([tag("p", note)] if note else [])]
+    for study in studies:
+        parts += [tag("h3", study.title), tag("p", study.about), *(claim_block(claim) for claim in study.claims)]
+        if study.drawn is not None:
+            words = f"{study.title}: which agent updates which copy when"
+            parts.append(picture(timeline_figure(study.drawn, first=1), "time-line", words, class_="wide"))
+    return tag("section", *parts, id="other-claims")
 
 
 def write_all(

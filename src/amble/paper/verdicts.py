@@ -12,7 +12,7 @@ from amble.results.run import Run
 
 LEVELS = (0.5, 0.9, 0.99)  # shares of the gap between where a run begins and the optimum's metric
 COMPARABLE = 2.0  # "comparable" communication: at most twice as much
-RIVALS_SHOWN = 2  # of each level, the best
+BASELINES_SHOWN = 2  # of each level, the best
 WORDS = {TIME: "time", UNITS: "communication"}
 
 
@@ -51,18 +51,18 @@ def horizon(run: Run, cost: str, budget: float) -> float:
     return budget if last >= budget or run.stopped in (cost, "diverged", "tolerance") else last
 
 
-def outcome(own: Cell, rivals: Sequence[Cell], at_most: float | None = None) -> Verdict:
-    """Whether `own` needs less than every rival, or at most so many times as much, as far as the runs tell."""
+def outcome(own: Cell, baselines: Sequence[Cell], at_most: float | None = None) -> Verdict:
+    """Whether `own` needs less than every baseline, or at most so many times as much, as far as the runs tell."""
     factor = 1.0 if at_most is None else at_most
     verdicts = []
-    for rival in rivals:
-        if np.isfinite(own.value) and np.isfinite(rival.value):
-            less = own.value < rival.value if at_most is None else own.value <= factor * rival.value
+    for baseline in baselines:
+        if np.isfinite(own.value) and np.isfinite(baseline.value):
+            less = own.value < baseline.value if at_most is None else own.value <= factor * baseline.value
             verdicts.append(Verdict.HELD if less else Verdict.FAILED)
-        elif np.isfinite(own.value):  # the rival needs more than its limit
-            verdicts.append(Verdict.HELD if own.value <= factor * rival.limit else Verdict.UNDECIDED)
+        elif np.isfinite(own.value):  # the baseline needs more than its limit
+            verdicts.append(Verdict.HELD if own.value <= factor * baseline.limit else Verdict.UNDECIDED)
         else:
-            lost = np.isfinite(rival.value) and own.limit >= factor * rival.value
+            lost = np.isfinite(baseline.value) and own.limit >= factor * baseline.value
             verdicts.append(Verdict.FAILED if lost else Verdict.UNDECIDED)
     if Verdict.FAILED in verdicts:
         return Verdict.FAILED
@@ -76,14 +76,14 @@ def judge(
     at_most: float | None = None,
     budget: float = np.inf,
 ) -> Claim:
-    """Each side is to need less than the best of its rivals, or at most so many times as much, at every level."""
-    sides = {side.name: side for own, rivals in contests for side in (own, *rivals)}
+    """Each side is to need less than the best of its baselines, or at most so many times as much, at every level."""
+    sides = {side.name: side for own, baselines in contests for side in (own, *baselines)}
     cells = {name: tuple(cost_to_close(side, cost, share, budget) for share in LEVELS) for name, side in sides.items()}
     verdicts = []
     for level in range(len(LEVELS)):
         at_level = [
-            outcome(cells[own.name][level], [cells[rival.name][level] for rival in rivals], at_most)
-            for own, rivals in contests
+            outcome(cells[own.name][level], [cells[baseline.name][level] for baseline in baselines], at_most)
+            for own, baselines in contests
         ]
         verdicts.append(overall(at_level))
     claimed = [own.name for own, _ in contests]
@@ -91,7 +91,7 @@ def judge(
     best = {
         name
         for level in range(len(LEVELS))
-        for name in sorted(others, key=lambda other: cells[other][level].value)[:RIVALS_SHOWN]
+        for name in sorted(others, key=lambda other: cells[other][level].value)[:BASELINES_SHOWN]
     }
     rows = [
         Row(name, cells[name], claimed=name in claimed) for name in (*claimed, *others) if name in {*claimed, *best}
@@ -141,7 +141,7 @@ def paper_claims(find: Find, budgets: Mapping[str, float], tuned: bool) -> tuple
             [(tracked, (one, wpg))],
         ),
     ]
-    rivals = [one, *published, tracked, *readings("gAPI-BCD"), wpg]
+    baselines = [one, *published, tracked, *readings("gAPI-BCD"), wpg]
     if tuned:
         rounds = [Side(name, find(name)) for name in ("SyncWalks", "Central", "FedAvg")]
         gossip = [Side(name, find(name)) for name in ("DGD", "EXTRA", "D-ADMM")]
@@ -153,9 +153,9 @@ def paper_claims(find: Find, budgets: Mapping[str, float], tuned: bool) -> tuple
             ),
             claim("I-BCD needs less communication than gossip.", UNITS, [(one, gossip)]),
         ]
-        rivals += [*rounds, *gossip, *(Side(name, find(name)) for name in ("WADMM", "PW-ADMM"))]
+        baselines += [*rounds, *gossip, *(Side(name, find(name)) for name in ("WADMM", "PW-ADMM"))]
     relay, others = Side("Relay", find("Relay", tokens=1)), "every tuned method" if tuned else "the paper's methods"
     for cost in (TIME, UNITS):
         text = f"Ours: Relay, with nothing to set, needs less {WORDS[cost]} than {others}."
-        claims.append(claim(text, cost, [(relay, [side for side in rivals if side.runs])]))
+        claims.append(claim(text, cost, [(relay, [side for side in baselines if side.runs])]))
     return tuple(claims)

@@ -1,28 +1,31 @@
 """A picture of which agent holds which rows: labels as stacked bars, or the spread of the targets."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from amble.drawing import COLOURS, new_figure, save
+from amble.drawing import COLOURS, literal, new_figure, save
 from amble.errors import AmbleError, need
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 LABELS_MAX = 20
 AGENTS_NAMED_MAX = 60
 HATCHES = ("", "////", "....")  # when the colours begin again
 
 
-def partition_picture(holdings: dict[str, Any] | None, path: Path, title: str) -> Path:
-    """One bar an agent, from what `Problem.holdings` or a run's problem says."""
-    if holdings is None:
-        raise AmbleError("who holds what is not known here: the problem has no rows, or more than 1,000 agents.")
+def holdings_figure(name: str, holdings: dict[str, Any], settings: dict[str, Any]) -> "Figure":
+    """One bar per agent, from what `Problem.holdings` and `Problem.settings`, or a run's problem, say."""
     agents = len(holdings.get("counts") or holdings["rows"])
-    figure = new_figure(9, min(12.0, max(2.4, 1.2 + 0.24 * agents)))
+    labels = min(len(holdings.get("labels", ())), LABELS_MAX)
+    figure = new_figure(5, max(1.2 + 0.115 * min(agents, AGENTS_NAMED_MAX), 0.9 + 0.15 * labels))
     if "counts" in holdings:
         axes = [figure.subplots()]
         draw_labels(axes[0], holdings)
-        figure.legend(loc="outside right upper", frameon=False, fontsize=8, title="label")
+        figure.legend(loc="outside right upper", frameon=False, fontsize=7, title="label", title_fontsize=7)
     else:
         axes = list(figure.subplots(1, 2, sharey=True, width_ratios=(1, 2)))
         draw_targets(axes[0], axes[1], holdings)
@@ -30,26 +33,30 @@ def partition_picture(holdings: dict[str, Any] | None, path: Path, title: str) -
     ticker = need("matplotlib.ticker", "sim")
     for panel in axes:
         panel.spines[["top", "right", "left"]].set_visible(False)
+        panel.tick_params(axis="x", labelsize=7)
         panel.tick_params(axis="y", length=0)
         panel.set_ylim(agents - 0.4, -0.6)  # agent 0 on top
-        panel.xaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=panel is axes[0]))
+        panel.xaxis.set_major_locator(ticker.MaxNLocator(4, steps=[1, 2, 5, 10], integer=panel is axes[0]))
         panel.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,g}"))
     if agents <= AGENTS_NAMED_MAX:
-        axes[0].set_yticks(range(agents), holdings.get("agents") or [str(i) for i in range(agents)], fontsize=7)
-    axes[0].set_ylabel("agent")
-    figure.suptitle(title, fontsize=10)
-    return save(figure, path)
-
-
-def partition_title(name: str, settings: dict[str, Any]) -> str:
-    """digits: who holds what (dirichlet, alpha 0.5)."""
+        names = holdings.get("agents") or range(agents)
+        axes[0].set_yticks(range(agents), [literal(str(name)) for name in names], fontsize=6)
+    axes[0].set_ylabel("agent", fontsize=8)
     alpha = f", alpha {settings['alpha']:g}" if "alpha" in settings else ""
-    return f"{name}: who holds what ({settings.get('how', 'given')}{alpha})"
+    figure.suptitle(literal(f"{name}: who holds what ({settings.get('how', 'given')}{alpha})"), fontsize=9)
+    return figure
 
 
-def draw_labels(axes: Any, holdings: dict[str, Any]) -> None:
+def partition_picture(path: Path, name: str, holdings: dict[str, Any] | None, settings: dict[str, Any]) -> Path:
+    """The figure as a file."""
+    if holdings is None:
+        raise AmbleError("who holds what is not known here: the problem has no rows, or more than 1,000 agents.")
+    return save(holdings_figure(name, holdings, settings), path)
+
+
+def draw_labels(axes: "Axes", holdings: dict[str, Any]) -> None:
     """How many rows of each label; with many labels, the rarest together."""
-    counts, names = np.array(holdings["counts"]), [str(label) for label in holdings["labels"]]
+    counts, names = np.array(holdings["counts"]), [literal(str(label)) for label in holdings["labels"]]
     if len(names) > LABELS_MAX:
         kept = np.sort(np.argsort(-counts.sum(axis=0), kind="stable")[: LABELS_MAX - 1])
         rest = counts.sum(axis=1) - counts[:, kept].sum(axis=1)
@@ -57,25 +64,29 @@ def draw_labels(axes: Any, holdings: dict[str, Any]) -> None:
         counts = np.column_stack([counts[:, kept], rest])
     left, line = np.zeros(len(counts)), 0.3 if len(counts) <= AGENTS_NAMED_MAX else 0.0
     for k, name in enumerate(names):
-        look = {"color": COLOURS[k % len(COLOURS)], "hatch": HATCHES[k // len(COLOURS)], "edgecolor": "white"}
+        look: dict[str, Any] = {
+            "color": COLOURS[k % len(COLOURS)],
+            "hatch": HATCHES[k // len(COLOURS)],
+            "edgecolor": "white",
+        }
         axes.barh(
             np.arange(len(counts)), counts[:, k], thickness(len(counts)), left, label=name, linewidth=line, **look
         )
         left += counts[:, k]
-    axes.set_xlabel("rows")
+    axes.set_xlabel("rows", fontsize=8)
 
 
-def draw_targets(left: Any, right: Any, holdings: dict[str, Any]) -> None:
+def draw_targets(left: "Axes", right: "Axes", holdings: dict[str, Any]) -> None:
     """Rows as bars; targets as a line from least to most, thick where the middle half is, with the median."""
     agents = np.arange(len(holdings["rows"]))
     low, first, middle, third, high = np.array(holdings["target"]).T
     left.barh(agents, holdings["rows"], thickness(len(agents)), color=COLOURS[5])
-    left.set_xlabel("rows")
+    left.set_xlabel("rows", fontsize=8)
     right.hlines(agents, low, high, color="0.6", linewidth=1, zorder=2)
     right.barh(agents, third - first, 0.8 * thickness(len(agents)), first, color=COLOURS[0], zorder=3)
     if len(agents) <= AGENTS_NAMED_MAX:
         right.plot(middle, agents, "|", color="white", markersize=6, markeredgewidth=1.6, zorder=4)
-    right.set_xlabel("target: least, middle half, median, most")
+    right.set_xlabel("target: least, middle half, median, most", fontsize=8)
     right.grid(axis="x", alpha=0.25, linewidth=0.6)
 
 

@@ -272,9 +272,9 @@ class Problem:
         >>> print(problem.plot_partition("partition.png"))
         partition.png
         """
-        from amble.problem.picture import partition_picture, partition_title
+        from amble.problem.picture import partition_picture
 
-        return partition_picture(self.holdings, Path(path), partition_title(self.name, self.settings))
+        return partition_picture(Path(path), self.name, self.holdings, self.settings)
 
     @cached_property
     def digest(self) -> str:

@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
     name: str
     cells: tuple[Cell, ...]
-    claimed: bool = False  # whether the claim is about this method; the others are its rivals
+    claimed: bool = False  # whether the claim is about this method; the others are its baselines
 
 
 @dataclass(frozen=True)
@@ -49,4 +49,4 @@ class Claim:
     columns: tuple[str, ...] = ()  # one heading for each cell of a row
     rows: tuple[Row, ...] = ()
     verdicts: tuple[Verdict, ...] = ()  # one for each column, or for the last ones
-    left_out: int = 0  # rivals that are not in the table because at every level others are as good or better
+    left_out: int = 0  # baselines that are not in the table because at every level others are as good or better

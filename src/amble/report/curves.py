@@ -1,13 +1,23 @@
 """What the page's script draws, as plain numbers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
-from amble.report.figures import first_message
 from amble.report.looks import Look
-from amble.report.sections import COSTS, TIME, Section, band, best_metric, columns, is_accuracy, lines
+from amble.report.sections import (
+    COSTS,
+    TIME,
+    Section,
+    band,
+    best_metric,
+    columns,
+    first_message,
+    is_accuracy,
+    legend_label,
+    lines,
+)
 from amble.results.reaching import column_of
 
 DIGITS = 5
@@ -29,10 +39,9 @@ def section_curves(section: Section, own_looks: Sequence[Look]) -> dict[str, Any
                 parts = (low, middle, high) if len(line.runs) > 1 else (middle,)
                 curves[cost][column] = [_plain(part) for part in parts]
         dash = "dot" if look.dotted else DASHES[look.turn % len(DASHES)]
-        label = line.label + " (diverged)" * any(run.stopped == "diverged" for run in line.runs)
-        drawn.append({"label": label, "colour": look.colour, "dash": dash, "curves": curves})
+        drawn.append({"label": legend_label(line), "colour": look.colour, "dash": dash, "curves": curves})
     return {
-        "columns": [y_axis(section, column, words) for column, words in shown.items()],
+        "columns": [y_axis(section, column) for column in shown],
         "costs": [
             {"key": cost, "words": words, "suffix": SUFFIXES[cost], "first": first_message(section.runs, cost)}
             for cost, words in COSTS.items()
@@ -41,16 +50,24 @@ def section_curves(section: Section, own_looks: Sequence[Look]) -> dict[str, Any
     }
 
 
-def y_axis(section: Section, column: str, words: str) -> dict[str, Any]:
-    """What the y axis says, whether it is logarithmic, and from where to where it goes."""
+class YAxis(TypedDict):
+    """What the y axis says, whether it is logarithmic, and from where to where it goes (then in powers of ten)."""
+
+    key: str
+    words: str
+    log: bool
+    range: list[float] | None
+    best: float | None  # the optimum's, to be marked
+
+
+def y_axis(section: Section, column: str) -> YAxis:
+    words = columns(section)[column]
     best = best_metric(section)
     linear = column == "metric" and is_accuracy(section)
     own_range = _range(section, column, linear, best)
-    if column == "distance":
-        words = f"{words}, |w − w*| / |w*|"
     return {
         "key": column,
-        "words": words,
+        "words": f"{words}, |w − w*| / |w*|" if column == "distance" else words,
         "log": not linear and own_range is not None,
         "range": own_range,
         "best": best if column == "metric" and np.isfinite(best) else None,
@@ -61,7 +78,9 @@ def _range(section: Section, column: str, linear: bool, best: float) -> list[flo
     """Around all that is drawn, but no higher than a little above where the runs began: some diverge."""
     first = first_message(section.runs, TIME) or 0.0
     bands = [band(line, TIME, column) for line in lines(section)]
-    values = np.concatenate([part[each[0] >= first] for each in bands for part in (each[1], each[3])] or [np.zeros(0)])
+    starts = [max(0, np.searchsorted(x, first, side="right") - 1) for x, *_ in bands]  # what enters from the left
+    drawn = [part[k:] for k, (_, low, _, high) in zip(starts, bands, strict=True) for part in (low, high)]
+    values = np.concatenate(drawn or [np.zeros(0)])
     values = np.append(values, best) if column == "metric" else values
     values = values[np.isfinite(values)]
     if linear:

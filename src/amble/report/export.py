@@ -10,9 +10,9 @@ from typing import Any
 
 from amble.errors import AmbleError
 from amble.files import ending, write_whole
+from amble.report.figures import section_figure
 from amble.report.looks import looks
 from amble.report.page import write_page
-from amble.report.paper_figure import section_figure
 from amble.report.sections import Section, slugs
 from amble.results.loading import load_run
 from amble.results.reaching import column_of

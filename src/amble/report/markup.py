@@ -1,8 +1,14 @@
 """HTML and SVG as text in which everything is escaped but what was made here."""
 
 from html import escape
+from typing import TYPE_CHECKING
 
-EMPTY = ("input", "img")  # tags that hold nothing and are not closed
+from amble.drawing import svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EMPTY = ("input",)  # tags that hold nothing and are not closed
 
 
 class Markup(str):
@@ -19,3 +25,8 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 
 def join(*children: object) -> Markup:
     return Markup("".join(child if isinstance(child, Markup) else escape(str(child)) for child in children))
+
+
+def picture(figure: "Figure", name: str, words: str, **attributes: object) -> Markup:
+    """The figure in the page itself. `name` is its own on the page; `words` are for those who cannot see it."""
+    return tag("figure", Markup(svg(figure, name)), role="img", aria_label=words, **attributes)

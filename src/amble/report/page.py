@@ -8,15 +8,18 @@ from string import Template
 
 from amble.errors import AmbleError, need
 from amble.files import write_whole
+from amble.problem.picture import holdings_figure
 from amble.report.curves import section_curves
-from amble.report.drawings import holdings_drawing, network_drawing
 from amble.report.looks import looks
 from amble.report.machine import this_machine
 from amble.report.made import made
-from amble.report.markup import Markup, join, tag
+from amble.report.markup import Markup, join, picture, tag
 from amble.report.results import claim_block, pairs, results_table, summary_tables
 from amble.report.sections import BYTES, UNITS, Section, columns, lines, slugs
+from amble.results.pictures import network_figure
+from amble.results.run import Run
 
+LINKS_MAX = 5000  # more make one grey disc and a heavy page
 HOW_MADE = (
     "Made by amble from saved runs: amble report RUN... -o report.html. The numbers are computed from what the runs "
     "recorded; lines are drawn on a logarithmic grid of costs, with the value of the last record at or before each."
@@ -75,10 +78,21 @@ def _section(name: str, section: Section) -> Markup:
     first = section.runs[0]
     details = [tag("summary", "Settings, data and network" if section.pictures else "Settings"), made(section)]
     if section.pictures:
-        drawn = [drawing for drawing in (holdings_drawing(first), network_drawing(first)) if drawing]
-        details.append(tag("div", *drawn, class_="pictures"))
+        details.append(tag("div", *pictures(name, first), class_="pictures"))
         details.append(tag("p", f"Drawn for seed {first.seed}.", class_="note"))
     return tag("section", *shown, tag("details", *details), id=name)
+
+
+def pictures(name: str, run: Run) -> list[Markup]:
+    """Who holds what, where the run says it, and the network."""
+    about, shown = run.problem, []
+    if about.get("holdings"):
+        figure = holdings_figure(about["name"], about["holdings"], about["settings"])
+        shown.append(picture(figure, f"{name}-holdings", f"{about['name']}: the rows that each agent holds"))
+    network = f"{run.network.name}: {run.network.agents} agents, {len(run.network.edges):,} links"
+    if len(run.network.edges) > LINKS_MAX:
+        return [*shown, tag("p", f"The network, {network}, has too many links to draw.")]
+    return [*shown, picture(network_figure(run), f"{name}-network", network)]
 
 
 def _what_is_shown(section: Section) -> str:

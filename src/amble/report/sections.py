@@ -10,12 +10,12 @@ import numpy as np
 
 from amble import methods
 from amble.report.claims import Claim
-from amble.report.figures import readings_differ
 from amble.results.reaching import LOCAL, column_of
 from amble.results.run import Run, settings_text
 from amble.schedule import timing
 
 POINTS = 160  # of a band's grid of costs
+READINGS_APART = 0.01  # relative difference of the two readings of the model from which both are drawn
 MEAN_OF_X = "mean of x"
 DISTANCES_APART = 1e-3  # below it two distances are both near zero, and one line says it all
 TIME, UNITS, BYTES = "time_s", "comm_units", "bytes"
@@ -117,12 +117,29 @@ def lines(section: Section) -> list[Line]:
     return each
 
 
+def legend_label(line: Line) -> str:
+    return line.label + " (diverged)" * any(run.stopped == "diverged" for run in line.runs)
+
+
+def first_message(runs: Sequence[Run], cost: str) -> float | None:
+    """The cost at which the first message of any run has crossed a link; None if none ever has.
+
+    Before it there are only the first visits of the tokens, each where the token starts.
+    """
+    sent = [run.history[cost][run.history["comm_units"] > 0] for run in runs]
+    return min((float(each[0]) for each in sent if len(each)), default=None)
+
+
 def _readings_differ(run: Run, column: str) -> bool:
+    """Whether the tokens' mean and the mean of x are far enough apart, late in the run, to draw both."""
     if column == "objective":
         return False
+    late = slice(len(run.recorded) // 2, None)
+    one, other = column_of(run, column)[late], column_of(run, f"{column}{LOCAL}")[late]
     with np.errstate(all="ignore"):  # a diverged run
-        apart = np.abs(column_of(run, column) - column_of(run, f"{column}{LOCAL}"))[len(run.recorded) // 2 :]
-        return readings_differ(run, column) and (column == "metric" or bool((apart > DISTANCES_APART).any()))
+        apart = np.abs(one - other)
+        differ = apart > READINGS_APART * np.maximum(np.abs(one), np.abs(other))
+    return bool(differ.any() and (column == "metric" or (apart > DISTANCES_APART).any()))
 
 
 def _by_method(runs: Sequence[Run]) -> list[tuple[tuple[str, ...], tuple[Run, ...]]]:
@@ -144,13 +161,13 @@ def _by_method(runs: Sequence[Run]) -> list[tuple[tuple[str, ...], tuple[Run, ..
         alike.setdefault((*kind, turn), []).append(run)
     told = []
     for key, own in alike.items():
-        rivals = [other for other in alike if _settings(alike[other]) == _settings(own) and other[0] == key[0]]
+        namesakes = [other for other in alike if _settings(alike[other]) == _settings(own) and other[0] == key[0]]
         details = [_settings(own)]
-        if len({other[3] for other in rivals}) > 1:
+        if len({other[3] for other in namesakes}) > 1:
             details.append(f"walk: {key[3]}")
-        if len({other[4] for other in rivals}) > 1:
-            details.append(_what_differs(key[4], [other[4] for other in rivals]))
-        twins = [other for other in rivals if other[2:5] == key[2:5]]
+        if len({other[4] for other in namesakes}) > 1:
+            details.append(_what_differs(key[4], [other[4] for other in namesakes]))
+        twins = [other for other in namesakes if other[2:5] == key[2:5]]
         if len(twins) > 1 and twins[0] != key:
             details.append(f"run {twins.index(key) + 1}")
         told.append((tuple(details), tuple(own)))

@@ -8,6 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from amble.report.claims import Verdict
+from amble.report.sections import Section, best_metric, is_accuracy
+from amble.results.run import Run
 
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 COLOURS = {Verdict.HELD: "green", Verdict.FAILED: "red", Verdict.IN_PART: "yellow", Verdict.UNDECIDED: "dim"}
@@ -46,23 +48,24 @@ def metric_text(value: float) -> str:
     return known(value) if not abs(value) >= LARGE else f"{value:.0e}"
 
 
-def comparison_table(comparison: Any) -> Table:
+def comparison_table(runs: Sequence[Run]) -> Table:
     """Fits 80 columns: settings go under the method's name, and the second reading of the model under the first."""
-    word = "accuracy" if comparison.task == "classification" else "NMSE"
-    best = comparison.best_metric
+    section = Section("", tuple(runs))
+    word = "accuracy" if is_accuracy(section) else "NMSE"
+    best = best_metric(section)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption_justify="left")
     table.caption = (
         f"{word}: on test rows; (of the agents' mean x){'' if best != best else f'; optimum: {known(best)}'}.\n"
         "Idle: share of agents' seconds without computing.\nDistance: |w - w*| / |w*|."
     )
-    for run in comparison.runs:
+    for run in runs:
         if run.unvisited:
             missed = f"{len(run.unvisited)} of {run.network.agents} agents were not visited; more hops reach them"
             table.caption += f"\n{run.method.label}: {missed}."
     table.add_column("method", overflow="fold")
     for heading in ("hops", "virtual\ntime", "comm.\nunits", "bytes", "idle", f"{word}\n(mean x)", "distance"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for run in comparison.runs:
+    for run in runs:
         last = {key: column[-1] for key, column in run.history.items()}
         colour = {"diverged": "red", "interrupted": "yellow"}.get(run.stopped)
         table.add_row(

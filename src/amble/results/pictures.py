@@ -1,71 +1,84 @@
 """The paper's figures 1 and 2 from any run: the network with its tokens, and which copy is updated when."""
 
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from amble.drawing import COLOURS, new_figure, save
+from amble.drawing import COLOURS, literal, new_figure
 from amble.errors import AmbleError, need
+from amble.results.run import Run
 from amble.schedule.rounds import Rounds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 AGENTS_NAMED_MAX = 120
 STEPS_DRAWN = 4
 STRAGGLERS_NAMED = 4  # in a title; of more, only their number
 
 
-def network_picture(run: Any, path: Path) -> Path:
+def network_figure(run: Run) -> "Figure":
     """Agents and links; each token's first steps as arrows in its colour, its number where it starts."""
+    agents, edges, schedule = run.network.agents, run.network.edges, run.schedule
+    points = layout(run)
+    figure = new_figure(5, 5)
+    axes = figure.subplots()
+    axes.set_axis_off()
+    axes.set_aspect("equal")
+    shapes = need("matplotlib.path", "sim").Path
+    links = shapes(points[edges].reshape(-1, 2), np.tile([shapes.MOVETO, shapes.LINETO], len(edges)))
+    axes.add_patch(need("matplotlib.patches", "sim").PathPatch(links, fill=False, lw=0.4, alpha=0.3, zorder=1))
+    named = agents <= AGENTS_NAMED_MAX
+    axes.scatter(
+        points[:, 0], points[:, 1], s=120 if named else 8, color="white", edgecolors="0.5", linewidths=0.8, zorder=2
+    )
+    if named:
+        for i, (x, y) in enumerate(points):
+            axes.text(x, y, str(i), ha="center", va="center", fontsize=6, zorder=4)
+    how = "rounds, no tokens"
+    if not isinstance(schedule, Rounds):
+        how = f"arrows: each token's first {STEPS_DRAWN} steps"
+        for m in range(run.method.tokens):
+            _draw_token(axes, points, schedule.agent[schedule.token == m][: STEPS_DRAWN + 1], m)
+    axes.set_title(literal(f"{run.network.name}: {agents} agents, {len(edges):,} links"), fontsize=9)
+    caption = literal(f"{run.label}, walk: {run.walk_name}; {how}")
+    axes.text(0.5, -0.02, caption, transform=axes.transAxes, ha="center", fontsize=7)
+    axes.margins(0.1)
+    return figure
+
+
+def layout(run: Run) -> Any:
+    """Where to draw each agent: in a circle where there are many links, else where springs would pull them."""
     networkx = need("networkx", "sim")
     graph = networkx.Graph()
     graph.add_nodes_from(range(run.network.agents))
     graph.add_edges_from(run.network.edges.tolist())
     dense = len(run.network.edges) > 3 * run.network.agents
-    place = networkx.circular_layout(graph) if dense else networkx.spring_layout(graph, seed=run.seed)
-    points = np.array([place[i] for i in range(run.network.agents)])
-    figure = new_figure(7, 7)
-    axes = figure.subplots()
-    axes.set_axis_off()
-    axes.set_aspect("equal")
-    lines = need("matplotlib.collections", "sim").LineCollection
-    axes.add_collection(lines(points[run.network.edges], colors="0.85", linewidths=0.6, zorder=1))
-    named = run.network.agents <= AGENTS_NAMED_MAX
-    axes.scatter(*points.T, s=260 if named else 12, color="white", edgecolors="0.35", zorder=2)
-    if named:
-        for i, point in enumerate(points):
-            axes.text(*point, str(i), ha="center", va="center", fontsize=8, zorder=4)
-    if not isinstance(run.schedule, Rounds):
-        for m in range(run.method.tokens):
-            _draw_token(axes, points, run.schedule.agent[run.schedule.token == m][: STEPS_DRAWN + 1], m)
-    axes.set_title(f"{run.network.name}: {run.network.agents} agents, {len(run.network.edges)} links", fontsize=10)
-    steps = f"arrows: each token's first {STEPS_DRAWN} steps" if hasattr(run.schedule, "token") else "rounds, no tokens"
-    axes.text(
-        0.5, -0.02, f"{run.label}, walk: {run.walk_name}; {steps}", transform=axes.transAxes, ha="center", fontsize=8
-    )
-    axes.margins(0.12)
-    return save(figure, path)
+    places = networkx.circular_layout(graph) if dense else networkx.spring_layout(graph, seed=run.seed)
+    return np.array([places[i] for i in range(run.network.agents)])
 
 
-def _draw_token(axes: Any, points: Any, agents: Any, m: int) -> None:
+def _draw_token(axes: "Axes", points: Any, agents: Any, m: int) -> None:
     colour = COLOURS[m % len(COLOURS)]
     for a, b in pairwise(agents):
-        arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.8, "shrinkA": 9, "shrinkB": 9}
+        arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.4, "shrinkA": 6, "shrinkB": 6}
         axes.annotate("", xy=points[b], xytext=points[a], arrowprops=arrow, zorder=3)
     if len(agents):
         centre = points.mean(axis=0)
         out = points[agents[0]] - centre
-        spot = points[agents[0]] + 0.11 * out / (np.linalg.norm(out) or 1.0)
-        axes.text(*spot, f"$z_{{{m}}}$", color=colour, fontsize=13, ha="center", va="center", zorder=5)
+        x, y = points[agents[0]] + 0.11 * out / (np.linalg.norm(out) or 1.0)
+        axes.text(x, y, f"$z_{{{m}}}$", color=colour, fontsize=11, ha="center", va="center", zorder=5)
 
 
-def timeline_picture(run: Any, path: Path, hops: int = 40, first: int = 0) -> Path:
+def timeline_figure(run: Run, hops: int = 40, first: int = 0) -> "Figure":
     """One line per agent, time to the right: a bar is a visit, in the token's colour, with the copy that it updates.
 
     Agents and tokens are counted from `first`; the paper counts from one.
     """
     if isinstance(run.schedule, Rounds):
-        return _rounds_picture(run, path, max(1, hops // run.network.agents))
+        return _rounds_figure(run, max(1, hops // run.network.agents))
     shown = run.schedule.first(hops)
     if shown.hops == 0:
         raise AmbleError("this run has no hops, so there is no time line to draw.")
@@ -95,14 +108,14 @@ def timeline_picture(run: Any, path: Path, hops: int = 40, first: int = 0) -> Pa
     explained = "; a label is the hop, and the copy that it updates: of which agent, of which token" if labelled else ""
     axes.set_xlabel(f"virtual time ({word}){explained}")
     title = f"{run.label} on {run.problem['name']}: its first {shown.hops} hops, walk: {run.walk_name}"
-    figure.suptitle(title + stragglers(run), fontsize=10)
+    figure.suptitle(literal(title) + stragglers(run), fontsize=10)
     axes.grid(axis="y", alpha=0.2)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=8, fontsize=8, frameon=False)
-    return save(figure, path)
+    return figure
 
 
-def _rounds_picture(run: Any, path: Path, rounds: int) -> Path:
+def _rounds_figure(run: Run, rounds: int) -> "Figure":
     """Rounds: every agent computes in each; the round ends with the slowest."""
     ends = run.schedule.time_s[:rounds]
     begins = np.concatenate([[0.0], ends[:-1]])
@@ -118,12 +131,12 @@ def _rounds_picture(run: Any, path: Path, rounds: int) -> Path:
     axes.ticklabel_format(axis="x", style="sci", scilimits=(-2, 3))
     axes.set_xlabel("virtual time (s); a dashed line ends a round")
     title = f"{run.label} on {run.problem['name']}: its first {len(ends)} rounds"
-    figure.suptitle(title + stragglers(run), fontsize=10)
+    figure.suptitle(literal(title) + stragglers(run), fontsize=10)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    return save(figure, path)
+    return figure
 
 
-def stragglers(run: Any) -> str:
+def stragglers(run: Run) -> str:
     """Who takes how many times as long to compute, as a second line of a title; nothing where all are alike."""
     slow = [(agent, factor) for agent, factor in run.timing.slowdown if factor != 1]
     if not slow:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from amble import methods
+from amble.drawing import save
 from amble.engines import State
 from amble.errors import AmbleError, is_number, need
 from amble.networks.network import Network
@@ -205,9 +206,9 @@ class Run:
         >>> print(run.plot_network("network.png"))
         network.png
         """
-        from amble.results.pictures import network_picture
+        from amble.results.pictures import network_figure
 
-        return network_picture(self, Path(path))
+        return save(network_figure(self), Path(path))
 
     def plot_timeline(self, path: str | Path, hops: int = 40) -> Path:
         """A picture of which agent updates which local copy when (the paper's figure 2).
@@ -228,9 +229,9 @@ class Run:
         >>> print(run.plot_timeline("timeline.png", hops=10))
         timeline.png
         """
-        from amble.results.pictures import timeline_picture
+        from amble.results.pictures import timeline_figure
 
-        return timeline_picture(self, Path(path), hops)
+        return save(timeline_figure(self, hops), Path(path))
 
     def save(self, path: str | Path) -> Path:
         """Keep the run as PATH.json and PATH.npz, from which `amble.load_run` reads it.

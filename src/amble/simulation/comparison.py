@@ -100,7 +100,7 @@ class Comparison:
         """
         from amble.report.table import comparison_table
 
-        return comparison_table(self)
+        return comparison_table(self.runs)
 
     def plot(self, path: str | Path) -> Path:
         """A figure of the metric against virtual time and against communication, like the paper's.
@@ -123,7 +123,7 @@ class Comparison:
         """
         from amble.report.figures import comparison_figure
 
-        return comparison_figure(self, as_path(path, "the figure"))
+        return comparison_figure(self.runs, as_path(path, "the figure"))
 
     def report(self, path: str | Path) -> Path:
         """One web page with plots, tables and settings. It opens without a network.
