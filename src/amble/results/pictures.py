@@ -7,7 +7,7 @@ import numpy as np
 
 from amble.drawing import COLOURS, literal, new_figure
 from amble.errors import AmbleError, need
-from amble.results.run import Run
+from amble.results.reading import Readable
 from amble.schedule.rounds import Rounds
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ STEPS_DRAWN = 4
 STRAGGLERS_NAMED = 4  # in a title; of more, only their number
 
 
-def network_figure(run: Run) -> "Figure":
+def network_figure(run: Readable) -> "Figure":
     """Agents and links; each token's first steps as arrows in its colour, its number where it starts."""
     agents, edges, schedule = run.network.agents, run.network.edges, run.schedule
     points = layout(run)
@@ -49,7 +49,7 @@ def network_figure(run: Run) -> "Figure":
     return figure
 
 
-def layout(run: Run) -> Any:
+def layout(run: Readable) -> Any:
     """Where to draw each agent: in a circle where there are many links, else where springs would pull them."""
     networkx = need("networkx", "sim")
     graph = networkx.Graph()
@@ -72,7 +72,7 @@ def _draw_token(axes: "Axes", points: Any, agents: Any, m: int) -> None:
         axes.text(x, y, f"$z_{{{m}}}$", color=colour, fontsize=11, ha="center", va="center", zorder=5)
 
 
-def timeline_figure(run: Run, hops: int = 40, first: int = 0) -> "Figure":
+def timeline_figure(run: Readable, hops: int = 40, first: int = 0) -> "Figure":
     """One line per agent, time to the right: a bar is a visit, in the token's colour, with the copy that it updates.
 
     Agents and tokens are counted from `first`; the paper counts from one.
@@ -115,7 +115,7 @@ def timeline_figure(run: Run, hops: int = 40, first: int = 0) -> "Figure":
     return figure
 
 
-def _rounds_figure(run: Run, rounds: int) -> "Figure":
+def _rounds_figure(run: Readable, rounds: int) -> "Figure":
     """Rounds: every agent computes in each; the round ends with the slowest."""
     ends = run.schedule.time_s[:rounds]
     begins = np.concatenate([[0.0], ends[:-1]])
@@ -136,7 +136,7 @@ def _rounds_figure(run: Run, rounds: int) -> "Figure":
     return figure
 
 
-def stragglers(run: Run) -> str:
+def stragglers(run: Readable) -> str:
     """Who takes how many times as long to compute, as a second line of a title; nothing where all are alike."""
     slow = [(agent, factor) for agent, factor in run.timing.slowdown if factor != 1]
     if not slow:

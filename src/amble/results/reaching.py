@@ -5,19 +5,20 @@ from typing import Any
 import numpy as np
 
 from amble.errors import AmbleError, is_number, unknown
+from amble.results.reading import Readable
 
 LOCAL = "_local"  # of a column: read at the mean of the agents' x, not at the tokens' mean
 
 COSTS = ("time_s", "comm_units", "bytes", "hop")
 
 
-def column_of(run: Any, name: str) -> Any:
+def column_of(run: Readable, name: str) -> Any:
     """A column of the history; nan throughout where the run has none, because the optimum is not known."""
     history = run.history
     return history[name] if name in history else np.full(len(history["hop"]), np.nan)
 
 
-def reach(run: Any, column: str, cost: str, within: float, best: float | None, budget: float = np.inf) -> float:
+def reach(run: Readable, column: str, cost: str, within: float, best: float | None, budget: float = np.inf) -> float:
     """The cost from which on the run stays `within` of the optimum's metric to its end, or up to this budget of the
     cost; nan if it does not.
 
@@ -29,7 +30,7 @@ def reach(run: Any, column: str, cost: str, within: float, best: float | None, b
     return stays(run, column, cost, best * (1 - within) if accuracy else best * (1 + within), budget)
 
 
-def stays(run: Any, column: str, cost: str, bound: float, budget: float = np.inf) -> float:
+def stays(run: Readable, column: str, cost: str, bound: float, budget: float = np.inf) -> float:
     """The cost from which on the column is at `bound` or better, to the run's end or the budget; nan if it is not."""
     values = column_of(run, column)[: records_within(run, cost, budget)]
     accuracy = column.startswith("metric") and run.problem["task"] == "classification"
@@ -38,12 +39,12 @@ def stays(run: Any, column: str, cost: str, bound: float, budget: float = np.inf
     return float("nan") if first == len(values) else float(run.history[cost][first])
 
 
-def records_within(run: Any, cost: str, budget: float) -> int:
+def records_within(run: Readable, cost: str, budget: float) -> int:
     """How many records lie within a budget of this cost."""
     return int(np.searchsorted(run.history[cost], budget, side="right"))
 
 
-def time_to(run: Any, metric: float | None, within: float | None, cost: str, local: bool) -> float:
+def time_to(run: Readable, metric: float | None, within: float | None, cost: str, local: bool) -> float:
     """As `Run.time_to`, which says what is what; checked."""
     if cost not in COSTS:
         raise unknown("cost", cost, COSTS)
@@ -62,7 +63,7 @@ def time_to(run: Any, metric: float | None, within: float | None, cost: str, loc
     return stays(run, column, cost, bound) if metric is not None else reach(run, column, cost, bound, best)
 
 
-def unreachable(run: Any, name: str, bound: float, column: str) -> str:
+def unreachable(run: Readable, name: str, bound: float, column: str) -> str:
     """Why nothing says when the run came to a bound."""
     tested = column in run.history and np.isfinite(run.history[column]).any()
     if name == "metric":

@@ -1,0 +1,33 @@
+"""What those who only read a run need of it. `Run` is one; it stands above them, for it calls them."""
+
+from typing import Any, Protocol
+
+from amble.networks.network import Network
+from amble.schedule.rounds import Rounds
+from amble.schedule.schedule import Schedule
+from amble.schedule.timing import Timing
+
+
+class Readable(Protocol):
+    """The parts of a `Run` that pictures are drawn and costs are looked up from; `Run` says what each is."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def method(self) -> Any: ...
+    @property
+    def network(self) -> Network: ...
+    @property
+    def walk_name(self) -> str: ...
+    @property
+    def timing(self) -> Timing: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def compute_s(self) -> Any: ...
+    @property
+    def problem(self) -> dict[str, Any]: ...
+    @property
+    def schedule(self) -> Schedule | Rounds: ...
+    @property
+    def history(self) -> dict[str, Any]: ...
