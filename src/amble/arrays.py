@@ -5,13 +5,20 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-Array = Any  # a NumPy or JAX array (or a JAX tracer); the namespace decides, not the type
-Tree = Any  # a NamedTuple of arrays
+# NumPy's and JAX's arrays (and JAX's tracers) have no type in common. What is written for both is checked as if for
+# NumPy; what JAX alone runs says `Any`, and so does whatever is numpy or jax.numpy: a module is no type.
+Array = NDArray[np.float64]
+Number = float | Array  # one number, or an array without axes
+Flags = NDArray[np.bool_]
+Indices = NDArray[np.integer[Any]]
+Bits = np.uint64 | NDArray[np.uint64]
+Tree = Any  # an array, or a NamedTuple of trees: Python has no type for one of any kind
 BEYOND = 1e50  # a model beyond this has diverged
 
 
-def namespace(x: Array) -> Any:
+def namespace(x: NDArray[Any]) -> Any:
     """numpy or jax.numpy, whichever the array belongs to."""
     return x.__array_namespace__()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from amble.arrays import Array
+from amble.arrays import Array, Bits
 from amble.errors import AmbleError
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -21,14 +21,14 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def mix(xp: Any, bits: Array) -> Array:
+def mix(xp: Any, bits: Bits) -> Bits:
     """SplitMix64's finaliser: every bit of the input moves every bit of the output."""
     bits = (bits ^ (bits >> xp.uint64(30))) * xp.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> xp.uint64(27))) * xp.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> xp.uint64(31))
 
 
-def draw(xp: Any, seed: Array, token: Array, hop: Array, stream: int) -> Array:
+def draw(xp: Any, seed: Bits, token: Bits, hop: Bits, stream: int) -> Array:
     """Uniform on [0, 1): the draw of this stream at this token's hop. All arguments are uint64 arrays."""
     golden = xp.uint64(GOLDEN)
     with np.errstate(over="ignore"):  # NumPy warns when scalars wrap around, but here wrapping is intended

@@ -27,34 +27,20 @@ A loss with a name (registry.py) also has
     hessian_times(w)               v -> Hessian v, for many unknowns (not where the prox has a closed form)
 """
 
-from typing import Any, Protocol
+from typing import Any
 
-from amble.arrays import Array
 from amble.errors import AmbleError, unknown
 from amble.losses import registry
+from amble.losses.objective import Loss, Objective
 from amble.losses.registry import LeastSquares, Logistic, Softmax
 
-__all__ = ["LOSSES", "LeastSquares", "Logistic", "Objective", "Softmax", "choose", "for_model"]
+__all__ = ["LOSSES", "LeastSquares", "Logistic", "Loss", "Objective", "Softmax", "choose", "for_model"]
 
 LOSSES: dict[str, type[Any]] = {
     kind.__module__.rpartition(".")[2].replace("_", "-"): kind
     for kind in vars(registry).values()
     if isinstance(kind, type)
 }
-
-
-class Objective(Protocol):
-    """What methods may ask of an agent's loss; see the module's table."""
-
-    def value(self, w: Array) -> Array: ...
-    def grad(self, w: Array) -> Array: ...
-    def prox(self, center: Array, weight: Array, start: Array) -> Array: ...
-    def hessian(self, w: Array) -> Array: ...
-    @property
-    def curvature(self) -> Array: ...
-    @property
-    def smoothness(self) -> Array: ...
-    def flops(self, kind: str) -> Array: ...
 
 
 def choose(loss: str | None, classes: int) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from amble.arrays import Array, namespace, norm, while_loop
+from amble.arrays import Array, Flags, Number, namespace, norm, while_loop
 
 DIRECT_UP_TO = 200  # unknowns; beyond it conjugate gradients are cheaper than forming and factoring the Hessian
 NEWTON_STEPS_MAX, HALVINGS_MAX = 1000, 60
@@ -15,13 +15,13 @@ class Iterate(NamedTuple):
     phi: Array  # f(x) + weight/2 |x - center|^2
     g: Array  # its gradient
     steps: Array
-    stuck: Array  # no step made phi smaller: only rounding errors remain
+    stuck: Flags  # no step made phi smaller: only rounding errors remain
 
 
 def minimise(
-    f: Any,
+    f: Any,  # an objective, of which many unknowns ask for hessian_times as well
     center: Array,
-    weight: Array,
+    weight: Number,
     start: Array,
     tolerance: float | None = None,
     steps_max: int = NEWTON_STEPS_MAX,

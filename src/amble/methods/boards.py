@@ -16,6 +16,8 @@ but no faster than one token where they follow each other round one cycle. A mes
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
+
 from amble.arrays import Array, namespace
 from amble.methods.gifts import Slot, estimate, message_numbers, nothing, opening
 
@@ -94,16 +96,17 @@ def newer(one: Board, other: Board) -> Board:
 
 def add(board: Board, m: Array, v: Array, w: Array) -> Board:
     """A gift put into ledger m."""
-    mine = _mine(board, m) * 1.0
+    mine = _mine(board, m)
     total = board.total + _over(mine, board.total) * v
     return Board(total, board.weight + _over(mine, board.weight) * w, board.version + mine)
 
 
 def _mine(board: Board, m: Array) -> Array:
+    """1 for ledger m, 0 for the others."""
     xp = namespace(board.total)
-    return xp.arange(board.version.shape[0]) == m
+    return (xp.arange(board.version.shape[0]) == m) * 1.0
 
 
-def _over(flags: Array, ledgers: Array) -> Array:
+def _over(flags: NDArray[Any], ledgers: Array) -> NDArray[Any]:
     """One flag per ledger, shaped to multiply or choose among them."""
     return flags.reshape(flags.shape + (1,) * (ledgers.ndim - 1))

@@ -10,11 +10,12 @@ least-visited   the neighbour (or self) that this token has visited least, ties 
 a matrix P      any row-stochastic P that respects the links (dense or scipy sparse)
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from amble.arrays import Array, while_loop
+from amble.arrays import Array, Bits, Indices, while_loop
 from amble.errors import AmbleError, unknown
 from amble.networks.cycles import closed_walk, shortest
 from amble.networks.network import Network
@@ -26,23 +27,26 @@ NAMES = ("cycle", "cycles", "stretches", "metropolis", "uniform", "least-visited
 class Matrix(NamedTuple):
     """A row-stochastic P as triples; what a run keeps of a matrix that was given."""
 
-    source: Array
-    target: Array
+    source: Indices
+    target: Indices
     chance: Array
+
+
+Step = tuple[Indices, Indices]  # the agent a token goes to, and what the walk remembers then
 
 
 class Cycles(NamedTuple):
     """Closed walks: token m goes round row `row[m]` of `order`, whose length is lengths[row[m]]."""
 
-    order: Array  # (walks, longest), padded
-    lengths: Array
-    row: Array  # (M,)
-    first: Array  # (M,) where on its walk each token starts
+    order: Indices  # (walks, longest), padded
+    lengths: Indices
+    row: Indices  # (M,)
+    first: Indices  # (M,) where on its walk each token starts
 
-    def begin(self, xp: Any) -> tuple[Array, Array]:
+    def begin(self, xp: Any) -> tuple[Indices, Indices]:
         return self.order[self.row, self.first], xp.asarray(self.first)
 
-    def step(self, xp: Any, place: Array, token: Array, agent: Array, u: Array, key: Array) -> tuple[Array, Array]:  # noqa: ARG002
+    def step(self, xp: Any, place: Indices, token: Indices, agent: Indices, u: Array, key: Bits) -> Step:  # noqa: ARG002
         row = take(self.row, token)
         on = take(place, token) + 1
         on = xp.where(on == take(self.lengths, row), 0, on)
@@ -52,19 +56,19 @@ class Cycles(NamedTuple):
 class Chain(NamedTuple):
     """A Markov chain: row i's targets and cumulated probabilities are at starts[i] .. starts[i+1]."""
 
-    starts: Array
-    targets: Array
+    starts: Indices
+    targets: Indices
     cumulated: Array
-    first: Array
+    first: Indices
 
-    def begin(self, xp: Any) -> tuple[Array, Array]:
+    def begin(self, xp: Any) -> tuple[Indices, Indices]:
         return xp.asarray(self.first), xp.zeros(0)
 
-    def step(self, xp: Any, memory: Array, token: Array, agent: Array, u: Array, key: Array) -> tuple[Array, Array]:  # noqa: ARG002
+    def step(self, xp: Any, memory: Indices, token: Indices, agent: Indices, u: Array, key: Bits) -> Step:  # noqa: ARG002
         """The first target whose cumulated probability is above u, by halving the row."""
         low, high = take(self.starts, agent), take(self.starts, agent + 1) - 1
 
-        def halve(span: tuple[Array, Array]) -> tuple[Array, Array]:
+        def halve(span: tuple[Indices, Indices]) -> tuple[Indices, Indices]:
             low, high = span
             middle = (low + high) // 2
             right = take(self.cumulated, middle) <= u
@@ -77,16 +81,16 @@ class Chain(NamedTuple):
 class LeastVisited(NamedTuple):
     """The neighbour or self that this token has visited least; ties go to the smallest draw."""
 
-    starts: Array
-    targets: Array  # neighbours and self
-    first: Array
+    starts: Indices
+    targets: Indices  # neighbours and self
+    first: Indices
 
-    def begin(self, xp: Any) -> tuple[Array, Array]:
+    def begin(self, xp: Any) -> tuple[Indices, Indices]:
         counts = np.zeros((len(self.first), len(self.starts) - 1), np.int32)
         counts[np.arange(len(self.first)), self.first] = 1
         return xp.asarray(self.first), xp.asarray(counts)
 
-    def step(self, xp: Any, counts: Array, token: Array, agent: Array, u: Array, key: Array) -> tuple[Array, Array]:
+    def step(self, xp: Any, counts: Indices, token: Indices, agent: Indices, u: Array, key: Bits) -> Step:
         end = take(self.starts, agent + 1)
         bits = (u * 2.0**53).astype(xp.uint64)
 
@@ -102,14 +106,15 @@ class LeastVisited(NamedTuple):
 
 
 Walk = Cycles | Chain | LeastVisited
+Entries = TypeVar("Entries", bound=NDArray[Any])
 
 
-def take(array: Array, index: Any) -> Array:
+def take(array: Entries, index: Any) -> Entries:
     """array[index]; under JAX without the checks that would stop the loop from compiling to one kernel."""
     return array[index] if isinstance(array, np.ndarray) else array.at[index].get(mode="promise_in_bounds")
 
 
-def put(array: Array, index: Any, value: Array) -> Array:
+def put(array: Entries, index: Any, value: Any) -> Entries:
     """The array with one entry replaced (a copy on NumPy; in place inside a compiled loop)."""
     if isinstance(array, np.ndarray):
         array = array.copy()
@@ -152,7 +157,7 @@ def walk_for(walk: Any, network: Network, tokens: int, seed: int) -> Walk:
     return chain_of(N, source, target, np.concatenate([move, stay]), first)
 
 
-def stretches(network: Network, order: Any, tokens: int) -> list[list[int]]:
+def stretches(network: Network, order: Indices, tokens: int) -> list[list[int]]:
     """Token m's closed walk: its stretch, then the last agents of the stretches of tokens m+1, m+3, m+7, ..., and home.
 
     Token m+1 has just left the end of its stretch with all that it gathered there, so after one step token m knows
@@ -183,12 +188,12 @@ def path(network: Network, start: int, goal: int) -> list[int]:
     return shortest(network, start, goal) if start != goal else []
 
 
-def spread_starts(agents: int, tokens: int, rng: np.random.Generator) -> Any:
+def spread_starts(agents: int, tokens: int, rng: np.random.Generator) -> Indices:
     """Different agents at random, as far as there are enough."""
     return np.resize(rng.permutation(agents), tokens).astype(np.int32)
 
 
-def chain_of(agents: int, source: Any, target: Any, chance: Any, first: Any) -> Chain:
+def chain_of(agents: int, source: Indices, target: Indices, chance: Array, first: Indices) -> Chain:
     """The chain's tables from triples (source, target, probability)."""
     order = np.lexsort((target, source))
     source, target, chance = source[order], target[order], chance[order]

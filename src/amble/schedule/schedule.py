@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from amble.arrays import namespace
 from amble.errors import AmbleError, need
 from amble.networks.network import Network
 from amble.networks.walks import Walk, put, take
@@ -113,8 +114,7 @@ class Travel(NamedTuple):
 
 def _arrive(walk: Any, compute_s: Any, link: Any, seed: Any, state: Travel, _: None) -> tuple[Travel, tuple[Any, ...]]:
     """One arrival: wait, compute, leave for the next agent."""
-    import jax.numpy as xp
-
+    xp = namespace(state.arrival_s)
     token = xp.argmin(state.arrival_s).astype(xp.int32)
     agent = take(state.agent, token)
     ends = xp.maximum(take(state.arrival_s, token), take(state.free_s, agent)) + take(compute_s, agent)

@@ -118,7 +118,8 @@ class Timing:
 def link_seconds(xp: Any, link: Array, u: Array) -> Array:
     """Seconds of one message from one uniform draw, with which they grow; uniform or exponential, not both."""
     fixed, width, mean = link
-    return fixed + width * u - mean * xp.log1p(-u)
+    seconds: Array = fixed + width * u - mean * xp.log1p(-u)
+    return seconds
 
 
 def link(latency_s: float, bytes_per_s: float = float("inf"), **more: Any) -> Timing:

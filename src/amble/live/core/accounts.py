@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from amble.arrays import Array
+from amble.arrays import Array, Flags
 from amble.live.core.message import Epoch
 from amble.methods.boards import Board
 
@@ -41,21 +41,21 @@ class Account(NamedTuple):
     gifts: Array  # (M, places): how many gifts of each agent are in a ledger; LEFT: it has left
 
     @property
-    def left(self) -> Array:
-        return (self.gifts >= LEFT).any(axis=0)
+    def left(self) -> Flags:
+        return np.asarray((self.gifts >= LEFT).any(axis=0))
 
     @property
-    def inside(self) -> Array:
+    def inside(self) -> Flags:
         """Whose gifts are in it, by places."""
         return (self.gifts > 0).any(axis=0) & ~self.left
 
     @property
-    def missing(self) -> Array:
+    def missing(self) -> Flags:
         """Who is awaited still."""
         return (self.awaited > 0) & ~(self.gifts > 0).any(axis=0)
 
     @property
-    def out(self) -> Array:
+    def out(self) -> Flags:
         """Who is counted out: buried and not back since, or left."""
         return ((self.buried > 0) & ~self.inside) | self.left
 
@@ -123,8 +123,8 @@ def begin(account: Account, author: int, m: int, begun: float, z: Array, gone: A
         Account(
             np.array([account.generation[0] + 1, author * tokens + m]),
             z,
-            stay * 1.0,
-            (out | left) * 1.0,
+            stay.astype(np.float64),
+            (out | left).astype(np.float64),
             Board(0 * account.board.total, 0 * account.board.weight, 0 * account.board.version),
             np.where(left, LEFT, 0.0) * np.ones((tokens, 1)),
         ),

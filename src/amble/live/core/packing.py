@@ -116,12 +116,13 @@ def _remember(tree: Tree, numbers: Array) -> None:
 
 def digest(tree: Tree) -> str:
     """A tree in 16 hex digits, for the record: equal only where every bit is."""
-    return hashlib.sha256(flat(tree)).hexdigest()[:DIGEST_DIGITS]
+    return hashlib.sha256(flat(tree).data).hexdigest()[:DIGEST_DIGITS]
 
 
 def frame(prefix: bytes, header: bytes, numbers: Array | bytes = b"") -> bytes:
+    body = numbers if isinstance(numbers, bytes) else numbers.data
     head = b"".join((prefix, LENGTH.pack(len(header)), header))
-    return b"".join((head, numbers, CHECKSUM.pack(zlib.crc32(numbers, zlib.crc32(head)))))
+    return b"".join((head, body, CHECKSUM.pack(zlib.crc32(body, zlib.crc32(head)))))
 
 
 def unframe(data: bytes, prefix_size: int) -> tuple[memoryview, memoryview]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble import methods
-from amble.arrays import Array, norm
+from amble.arrays import Array, Flags, norm
 
 LAPS_MAX = 3  # visits of a recount, in agents awaited: those who are not met by then are taken in later
 
@@ -68,7 +68,7 @@ class Visits:
         """Whether nobody could count this parcel on."""
         return False
 
-    def counted(self, parcel: Parcel) -> Array:
+    def counted(self, parcel: Parcel) -> Flags:
         """By places: whose data the model has, or who has left."""
         return np.arange(len(parcel.met)) < self.agents
 

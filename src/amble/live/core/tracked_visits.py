@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from amble.arrays import Array
+from amble.arrays import Array, Flags
 from amble.live.core.message import Epoch
 from amble.live.core.parcels import LAPS_MAX, Holder, Parcel, Visits
 from amble.methods.copies import Agent, Slot
@@ -116,7 +116,7 @@ class TrackedVisits(Visits):
         token = parcel.token._replace(total=np.zeros(self.dimension), counted=zero)
         return parcel._replace(token=token, since=zero, calm=zero, buried=np.maximum(parcel.buried, buried))
 
-    def counted(self, parcel: Parcel) -> Array:
+    def counted(self, parcel: Parcel) -> Flags:
         return (parcel.met > 0) & (parcel.buried == 0)
 
     def estimate(self, parcel: Parcel) -> Array:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from amble.arrays import Array
+from amble.arrays import Array, Flags
 from amble.live.core import accounts
 from amble.live.core.accounts import Account
 from amble.live.core.message import Epoch
@@ -65,7 +65,7 @@ class GiftVisits(Visits):
     def share(self) -> NoShare:
         return NoShare()
 
-    def counted(self, parcel: Parcel) -> Array:
+    def counted(self, parcel: Parcel) -> Flags:
         account = parcel.token.account  # who is awaited was in the model that a recount begins with
         return account.inside | (account.awaited > 0) | account.left
 
@@ -153,7 +153,9 @@ class GiftVisits(Visits):
         account = self._weighed(accounts.begin(account, author, int(parcel.token.m), begun, z, gone))
         parcel = parcel._replace(token=parcel.token._replace(account=account), calm=np.zeros(()))
         return parcel._replace(
-            since=self._since(account, np.zeros(())), buried=account.out * 1.0, members=account.inside.sum() * 1.0
+            since=self._since(account, np.zeros(())),
+            buried=account.out.astype(np.float64),
+            members=account.inside.sum() * 1.0,
         )
 
     def _left_with(self, parcel: Parcel, account: Account, me: int, hop: int) -> Parcel:
@@ -164,7 +166,7 @@ class GiftVisits(Visits):
         met[me] = hop
         return parcel._replace(
             token=parcel.token._replace(account=account), members=np.array(float(account.inside.sum())),
-            since=self._since(account, since), buried=account.out * 1.0, met=met,
+            since=self._since(account, since), buried=account.out.astype(np.float64), met=met,
         )  # fmt: skip
 
     def _weighed(self, account: Account) -> Account:

@@ -1,0 +1,34 @@
+"""What methods may ask of an agent's loss, and what a loss of a user's own must have; losses/__init__ has the table."""
+
+from typing import Any, Protocol
+
+from amble.arrays import Array, Number
+
+
+class Loss(Protocol):
+    """The least that a loss of a user's own has. What more its methods need, they say in `work` and `needs`."""
+
+    def value(self, w: Array, /) -> Number: ...
+
+
+class Objective(Loss, Protocol):
+    """All that methods may ask. A run is begun only where the objectives have what its method asks for."""
+
+    def grad(self, w: Array, /) -> Array: ...
+    def prox(self, center: Array, weight: Number, start: Array, /) -> Array: ...
+    def hessian(self, w: Array, /) -> Array: ...
+    @property
+    def curvature(self) -> Number: ...
+    @property
+    def smoothness(self) -> Number: ...
+    def flops(self, kind: str, /) -> Number: ...
+
+
+def knows(f: object, name: str) -> bool:
+    """Whether an objective has this function or number: those of a user's own have what they need, and no more."""
+    return hasattr(f, name)
+
+
+def number_of(f: object, name: str, default: float = 1.0) -> Any:
+    """A number that an objective of a user's own may leave out, such as its curvature."""
+    return getattr(f, name, default)

@@ -1,0 +1,103 @@
+"""What a method is, by its step: one Protocol each, and one function that tells them apart.
+
+    gift     an agent gives the token something       GiftMethod   gifts.py, boards.py keep the accounts
+    local    an agent follows the sum of its copies   CopyMethod   copies.py keeps the copies
+    visit    the method keeps its own books           VisitMethod
+    round    all agents at once                       RoundMethod
+
+The first three walk with tokens. What an agent, a slot and a token remember is a NamedTuple of arrays of the method's
+own, which only its own functions look into, all but an agent's x: so these are `Any` here.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from amble.arrays import Array, Number
+from amble.losses.objective import Objective
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs  # Python has it from 3.13 on
+
+STEPS = ("round", "gift", "local", "visit")
+
+
+class Labelled(Protocol):
+    """What all methods say about themselves."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def work(self) -> Mapping[str, int]: ...  # the objective's calls in a visit or round
+
+
+class Walking(Labelled, Protocol):
+    @property
+    def tokens(self) -> int: ...
+
+
+class GiftMethod(Walking, Protocol):
+    @property
+    def weigh(self) -> str: ...
+    def agent(self, f: Objective, start: Array, /) -> Any: ...
+    def gift(self, f: Objective, agent: Any, z: Array, /) -> tuple[Any, Array, Array]: ...
+
+
+class CopyMethod(Walking, Protocol):
+    @property
+    def token_rule(self) -> str: ...
+    def local(self, f: Objective, x: Array, s: Array, /) -> Array: ...
+
+
+class TokenRules(Protocol):
+    """What the engines call when a token visits."""
+
+    def agent(self, f: Objective, start: Array, /) -> Any: ...
+    def slot(self, start: Array, /) -> Any: ...
+    def token(self, start: Array, agents: int, m: int, /) -> Any: ...
+    def visit(self, f: Objective, agent: Any, slot: Any, token: Any, /) -> tuple[Any, Any, Any]: ...
+    def estimate(self, token: Any, /) -> Array: ...
+    def message_numbers(self, p: int, /) -> int: ...
+
+
+class RoundRules(Protocol):
+    """What the engines call in a round."""
+
+    def agent(self, f: Objective, start: Array, /) -> Any: ...
+    def say(self, agent: Any, /) -> Array: ...
+    def round(self, f: Objective, agent: Any, heard: Array, degree: Number, /) -> Any: ...
+
+
+class VisitMethod(Walking, TokenRules, Protocol): ...
+
+
+class RoundMethod(Labelled, RoundRules, Protocol):
+    @property
+    def hears(self) -> str: ...
+
+
+TokenMethod = GiftMethod | CopyMethod | VisitMethod
+Method = TokenMethod | RoundMethod
+Rules = TokenRules | RoundRules
+
+
+def step_of(method: object) -> str | None:
+    """The step that makes a method, or its class, what it is; None: it has none.
+
+    Users' methods are classes of their own, so there is nothing to ask but whether the step is there.
+    """
+    return next((step for step in STEPS if callable(getattr(method, step, None))), None)
+
+
+def is_round(method: object) -> "TypeIs[RoundMethod]":
+    """Whether all agents take part at once, and no token walks."""
+    return step_of(method) == "round"
+
+
+def is_gift(method: object) -> "TypeIs[GiftMethod]":
+    """Whether agents give, so that several tokens share one account."""
+    return step_of(method) == "gift"
+
+
+def is_copy(method: object) -> "TypeIs[CopyMethod]":
+    """Whether every agent keeps a copy of each token."""
+    return step_of(method) == "local"
