@@ -247,7 +247,7 @@ def main(rounds):
     stop = {"seconds": START_S + MEASURE_S + 2.0}
     method = amble.WPG(alpha=0.1, tokens=TOKENS)
     config = configure(problem, method, amble.networks.ring(AGENTS), stop, 0, {})
-    kind = visits.make(method, config.model.dimension, AGENTS)
+    kind = visits.visits_for(method, config.model.dimension, AGENTS)
     shape = Shape(config.agent(config.agents[0]).digest, config.agents, TOKENS, kind.parcel(0))
     size = len(wire.encode(shape, Token(0, Epoch(0, 0), 1, config.agents[0], kind.parcel(0))))
     print(f"{AGENTS} agents in a ring, {TOKENS} tokens, {size} B, {os.cpu_count()} cores\n")

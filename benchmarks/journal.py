@@ -30,7 +30,7 @@ OPENED = 5
 def parts():
     data = amble.load("diabetes")
     problem = amble.Problem.from_arrays(data.X, data.y, agents=len(AGENTS), ridge=1e-2)
-    kind = visits.make(amble.WPG(alpha=0.1, tokens=TOKENS), problem.dimension, len(AGENTS))
+    kind = visits.visits_for(amble.WPG(alpha=0.1, tokens=TOKENS), problem.dimension, len(AGENTS))
     return Shape(run_digest({}), AGENTS, TOKENS, kind.parcel(0)), kind, problem.objective(0)
 
 

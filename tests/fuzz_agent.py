@@ -263,9 +263,9 @@ class Fuzz:
     def bounded(self):
         core, tokens = self.agent.node.core, self.agent.config.method.tokens
         assert len(core.rows) <= 3 + 3 * tokens
-        assert len(core.errands) == len(core.seen_s) == tokens
-        assert len(core.asked) <= 16 + 8 * tokens
-        assert len(core.watch) <= tokens * len(NEAR)
+        assert len(core.custodian.errands) == len(core.custodian.seen_s) == tokens
+        assert len(core.state.asked) <= 16 + 8 * tokens
+        assert len(core.neighbours.watch) <= tokens * len(NEAR)
         assert not self.agent.node.replies
         for name, row in core.rows.items():
             if name == "holder":
@@ -289,7 +289,7 @@ class Fuzz:
         share = core.rows.get(f"share/{m}")
         own, fresh = core.rows["holder"], share is None or share.epoch != epoch
         given = share.share if share else agent.node.visits.share()
-        right = core._made((own, given, message.payload, core.place, message.hop + 1, fresh))
+        right = core._outcome((own, given, message.payload, core.index, message.hop + 1, fresh))
         answer = agent.hear(name, wire.encode(agent.node.shape, message))
         if right is None:  # an insider's numbers are in the model, and it says so
             assert isinstance(answer, Refused)

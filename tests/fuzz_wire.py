@@ -32,7 +32,7 @@ TOKENS = 3
 
 
 def make_shape(p=4, form="full", **settings):
-    parcel = visits.make(Relay(TOKENS, form), p, len(AGENTS)).parcel(0)
+    parcel = visits.visits_for(Relay(TOKENS, form), p, len(AGENTS)).parcel(0)
     return wire.Shape(wire.run_digest(settings), AGENTS, TOKENS, parcel)
 
 

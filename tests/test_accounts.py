@@ -9,7 +9,7 @@ import pytest
 import amble
 from amble.live.core import accounts
 from amble.live.core.message import Epoch
-from amble.live.core.visits import make
+from amble.live.core.visits import visits_for
 from amble.live.formats import counts
 from samples import build, unknowns
 
@@ -54,7 +54,7 @@ class Run:
 
     def __init__(self, kind, form, tokens, seed=0):
         self.fs = objectives(kind, seed)
-        self.visits = make(amble.Relay(tokens=tokens, form=form), unknowns(self.fs[0]), AGENTS)
+        self.visits = visits_for(amble.Relay(tokens=tokens, form=form), unknowns(self.fs[0]), AGENTS)
         self.holders = [self.visits.holder(f) for f in self.fs]
         self.parcels = [self.visits.parcel(m) for m in range(tokens)]
         self.epochs, self.hops = [0] * tokens, [0] * tokens
@@ -243,7 +243,7 @@ def test_the_paper_s_N_is_that_of_the_agents_whose_gifts_are_read(tokens):
     """Whatever boards the ledgers came from: z = sum of gifts / number of agents in it, at every visit."""
     rng, fs = np.random.default_rng(1), objectives("logistic")
     run = Run("logistic", "full", tokens)
-    run.visits = make(amble.IBCD(tau=0.5, tokens=tokens), FEATURES, AGENTS)
+    run.visits = visits_for(amble.IBCD(tau=0.5, tokens=tokens), FEATURES, AGENTS)
     run.holders = [run.visits.holder(f) for f in fs]
     run.parcels = [run.visits.parcel(m) for m in range(tokens)]
     read = 0

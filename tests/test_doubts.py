@@ -90,7 +90,7 @@ def test_a_healthy_agent_that_is_slow_is_counted_in(slow_s, complete):
     issued = scene.world.checker.counted["reissue"]
     scene.visits(150.0)
     assert scene.world.checker.counted["reissue"] - issued <= 2
-    place = scene.world.settings.places["a2"]
+    place = scene.world.settings.indices["a2"]
     newest = max(
         (node.disk[f"sight/{m}"], node.disk[f"custody/{m}"].message.payload)
         for m in (0,) for node in scene.world.nodes.values() if f"sight/{m}" in node.disk
@@ -131,7 +131,7 @@ def test_the_token_goes_round_who_did_not_answer_and_the_status_names_it():
     again = link.take(Token)
     assert again[1].to == "c"
     assert again[1].question.epoch.number == 1
-    assert link.cores["a"].doubts.of["b"].why == "has not answered for 3 s"
+    assert link.cores["a"].neighbours.doubts.of["b"].why == "has not answered for 3 s"
 
 
 def test_where_there_is_no_other_way_it_is_waited_for():
@@ -154,18 +154,18 @@ def test_a_refusal_is_said_once_and_the_second_time_at_once():
             if asked[1].to == "c":
                 break
     assert len(link.said("refused")) == 1
-    assert link.cores["a"].doubts.of["b"].why == "refuses tokens (no)"
+    assert link.cores["a"].neighbours.doubts.of["b"].why == "refuses tokens (no)"
 
 
 def test_one_that_works_again_is_no_longer_in_doubt():
     link = Link(stall_s=3.0)
     lost = link.take(Token)
     link.wait(3.1, "a")
-    assert "b" in link.cores["a"].doubts.of
+    assert "b" in link.cores["a"].neighbours.doubts.of
     link.answer(lost, Accepted())  # late, and of an epoch that is over
     token = lost[1].question
     link.hear(("b", lost[1]._replace(to="a", question=token._replace(sender="b", hop=token.hop + 1))))
-    assert "b" not in link.cores["a"].doubts.of
+    assert "b" not in link.cores["a"].neighbours.doubts.of
 
 
 def test_slow_answers_are_learnt_from():

@@ -163,7 +163,7 @@ def test_the_newcomer_comes_between_two_that_follow_each_other(held):
         following = AgentConfig.read(held / before, guests=False).next[m][before]
         assert configs[before].next[m] == {before: "east"}
         assert configs["east"].next[m] == {"east": following}
-    assert configs["a"].protocol_settings().places["east"] == 4
+    assert configs["a"].protocol_settings().indices["east"] == 4
 
 
 def test_a_neighbour_lets_in_whom_the_authority_invited_once(held):

@@ -40,7 +40,7 @@ F = some_losses()[0]
 
 
 def open_journal(path, method=RELAY, agent="anna", p=P, objective=F, visits_max=0, **settings):
-    visits = live_visits.make(method, p, len(AGENTS))
+    visits = live_visits.visits_for(method, p, len(AGENTS))
     shape = wire.Shape(wire.run_digest(settings), AGENTS, method.tokens, visits.parcel(0))
     return Journal.open(path, shape, visits, objective, agent, visits_max)
 
@@ -53,7 +53,7 @@ def opened(path, **options):
 
 def effect(k, method=RELAY, p=P):
     """The k-th transaction of a made-up agent: the same wherever it is computed."""
-    rng, visits = np.random.default_rng(k), live_visits.make(method, p, len(AGENTS))
+    rng, visits = np.random.default_rng(k), live_visits.visits_for(method, p, len(AGENTS))
     holder, share, before, after = (
         tree_map(lambda leaf: rng.normal(size=np.shape(leaf)), tree)
         for tree in (visits.holder(F), visits.share(), visits.parcel(0), visits.parcel(0))
@@ -145,7 +145,7 @@ METHODS = [
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: f"{method.label} {method.tokens}")
 def test_agents_that_run_find_their_state_again(tmp_path, method):
     """Live agents of every kind of method, over bytes: what the journal gives back is what the core had persisted."""
-    visits, losses = live_visits.make(method, P, len(AGENTS)), some_losses()
+    visits, losses = live_visits.visits_for(method, P, len(AGENTS)), some_losses()
     shape = wire.Shape(wire.run_digest({}), AGENTS, method.tokens, visits.parcel(0))
     settings = Settings(AGENTS, method.tokens)
     cores = {
@@ -161,7 +161,7 @@ def test_agents_that_run_find_their_state_again(tmp_path, method):
         todo += [
             (me, said)
             for me, core in cores.items()
-            for other in core.neighbours
+            for other in core.neighbours.names
             for said in core.peer(0.0, other, True)
         ]
         hops = 0

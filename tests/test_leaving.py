@@ -98,10 +98,10 @@ def test_a_neighbour_that_comes_back_is_told_again():
     deliver_all(link, Leaving)
     link.down("b", "a")
     link.do("b", link.cores["b"].peer(link.now, "a", True))
-    assert "a" not in link.cores["b"].parted
+    assert "a" not in link.cores["b"].departure.parted
     link.do("a", link.cores["a"].peer(link.now, "b", False))
     link.do("a", link.cores["a"].peer(link.now, "b", True))
-    assert "b" not in link.cores["a"].parting
+    assert "b" not in link.cores["a"].neighbours.parting
     go_on(link, "b")
     assert left(link) == [("b", True)]
 

@@ -144,7 +144,10 @@ def test_a_giver_that_has_the_token_again_is_not_told():
     for _ in range(20):
         link.deliver(Token)
         assert link.take(Passed) is None
-    assert all(link.cores[name].errands[0].tell_s is None or link.cores[name].errands[0].taken for name in NAMES)
+    assert all(
+        link.cores[name].custodian.errands[0].tell_s is None or link.cores[name].custodian.errands[0].taken
+        for name in NAMES
+    )
 
 
 def test_a_giver_that_has_not_is_told_when_the_token_is_back_from_another():
@@ -156,7 +159,7 @@ def test_a_giver_that_has_not_is_told_when_the_token_is_back_from_another():
     link.do("b", link.cores["b"].heard(link.now, 99, back))
     passed = link.deliver(Passed)
     assert (passed[0], passed[1].to, passed[1].question.hop) == ("b", "a", 1)
-    assert link.cores["a"].errands[0].passed
+    assert link.cores["a"].custodian.errands[0].passed
 
 
 def test_only_the_sender_issues_again_and_only_after_its_patience():
@@ -185,7 +188,7 @@ def test_what_cannot_be_recounted_waits_for_the_dead():
     link = Link(exact=True)
     link.visits = RawVisits(amble.APIBCD(tau=1.0), 1, 3)
     core = link.cores["a"]
-    core.visits = link.visits
+    core.visits = core.custodian.visits = link.visits
     link.deliver(Token)
     link.down("a", "b")
     link.wait(10 * SILENCE_S, "a")

@@ -74,7 +74,7 @@ def test_any_message_in_any_order_does_no_harm(happens):
         check(core, disk, effects, now)
         for m, sight in seen.items():
             assert sight is None or disk[f"sight/{m}"] >= sight, "what is known of a token never gets older"
-        asked = max(asked, len(core.asked))
+        asked = max(asked, len(core.state.asked))
     assert asked <= 60
 
 
@@ -91,6 +91,6 @@ def check(core, disk, effects, now):
         custody = disk.get(f"custody/{m}")
         if custody:
             assert (custody.message.epoch, custody.message.hop) == disk[f"sight/{m}"]
-            assert not custody.tried or custody.to in core.neighbours
-    assert len(core.errands) == TOKENS
-    assert len(core.watch) <= TOKENS * len(core.neighbours)
+            assert not custody.tried or custody.to in core.neighbours.names
+    assert len(core.custodian.errands) == TOKENS
+    assert len(core.neighbours.watch) <= TOKENS * len(core.neighbours.names)

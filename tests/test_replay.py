@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from amble.live.chaos.tally import Mean
-from amble.live.core.visits import make
+from amble.live.core.visits import visits_for
 from amble.live.records import record
 from amble.live.records.replay import Replay
 from linked_cores import NAMES, PATIENCE_S, Link
@@ -51,7 +51,7 @@ def test_an_initial_model_is_replayed(weigh):
     assert link.holders["a", 1].z.tolist() == [-7.0]
     gathered = link.record()
     assert replayed(link, gathered).whole
-    link.visits = make(link.visits.method, 1, 3)
+    link.visits = visits_for(link.visits.method, 1, 3)
     assert not replayed(link, gathered).whole
 
 

@@ -7,7 +7,7 @@ import amble
 from amble import methods
 from amble.arrays import named_leaves
 from amble.live.core.message import Epoch
-from amble.live.core.visits import GiftVisits, RawVisits, make
+from amble.live.core.visits import GiftVisits, RawVisits, visits_for
 from samples import some_objective, unknowns
 
 AGENTS, LAPS = 5, 6
@@ -63,7 +63,7 @@ class Live:
     """Live visits, with the epochs that the protocol would keep."""
 
     def __init__(self, method, fs, start=None):
-        self.visits, self.fs = make(method, unknowns(fs[0]), len(fs), start=start), fs
+        self.visits, self.fs = visits_for(method, unknowns(fs[0]), len(fs), start=start), fs
         self.holders = [self.visits.holder(f) for f in fs]
         self.shares, self.share_epochs = {}, {}
         self.parcels = [self.visits.parcel(m) for m in range(method.tokens)]

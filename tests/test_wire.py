@@ -112,7 +112,7 @@ def test_whatever_is_said_comes_out_as_it_went_in(question, answer):
     ids=lambda method: f"{method.label} {method.tokens}",
 )
 def test_parcels_of_every_kind_travel(method):
-    parcel = visits.make(method, 6, len(AGENTS)).parcel(1 % method.tokens)
+    parcel = visits.visits_for(method, 6, len(AGENTS)).parcel(1 % method.tokens)
     shape = wire.Shape(SHAPE.digest, AGENTS, method.tokens, parcel)
     token = TOKEN._replace(token=1 % method.tokens, payload=parcel)
     assert_same(ask(wire.encode(shape, token), shape=shape), token)

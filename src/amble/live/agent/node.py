@@ -213,7 +213,11 @@ class Node:
                     if self._asked_to_stop():
                         words = f"it was asked to, at {self.config.name}"
                         self._carry_out(self.core.halt(now, "asked", words), transport)
-                    if self.visits.exact and self.core.leave_by_s == math.inf and (self.folder / LEAVE).is_file():
+                    if (
+                        self.visits.exact
+                        and self.core.departure.leave_by_s == math.inf
+                        and (self.folder / LEAVE).is_file()
+                    ):
                         self._carry_out(self.core.leave(time.monotonic(), self._leave_within_s()), transport)
         finally:
             transport.close()
@@ -238,7 +242,7 @@ class Node:
     def _say_who_is_missing(self) -> None:
         self.missed = True
         for peer in self.config.neighbours:
-            if peer.name in self.core.down_s:
+            if peer.name in self.core.neighbours.down_s:
                 log.warning("%s, at %s port %d, is not there: it is waited for; is it started, can it be reached, has "
                             "the run ended?", *peer)  # fmt: skip
 
@@ -257,6 +261,11 @@ class Node:
                         "amble stop", path)  # fmt: skip
         return obeyed
 
+    def _asked_to_leave(self) -> bool:
+        """And not asked before."""
+        asked_before = self.core.departure.leave_by_s < math.inf
+        return self.visits.exact and not asked_before and (self.folder / LEAVE).is_file()
+
     def _leave_within_s(self) -> float:
         """As amble leave has written it."""
         with contextlib.suppress(OSError, ValueError):
@@ -264,7 +273,7 @@ class Node:
         return LEAVE_S
 
     def _next_input(self, wait_s: float) -> Callable[[float], list[Effect]]:
-        if self.core.asked:
+        if self.core.state.asked:
             wait_s = min(wait_s, SOON_S)
         try:
             return self.inputs.get(timeout=wait_s)
@@ -280,7 +289,10 @@ class Node:
         now, linger_s = time.monotonic(), self.config.timing.patience_s + LINGER_S
         if self.stopped_s is None:
             self.stopped_s = now
-        waiting = (now - self.core.down_s.get(name, now) < linger_s for name in set(self.core.neighbours) - self.told)
+        waiting = (
+            now - self.core.neighbours.down_s.get(name, now) < linger_s
+            for name in set(self.core.neighbours.names) - self.told
+        )
         return not any(waiting) or now - self.stopped_s > linger_s
 
     def _carry_out(self, effects: list[Effect], transport: Transport) -> None:

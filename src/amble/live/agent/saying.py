@@ -52,9 +52,9 @@ def make(
         process=gauge.process,
         visits=int(core.rows["holder"].visits),
         hops_per_s=0.0 if ended else gauge.hops_per_s(now_s, made),
-        up=tuple(sorted(set(core.neighbours) - core.down_s.keys())),
-        down=tuple(sorted(core.down_s)),
-        doubts={name: doubt.why for name, doubt in sorted(core.doubts.of.items())},
+        up=tuple(sorted(set(core.neighbours.names) - core.neighbours.down_s.keys())),
+        down=tuple(sorted(core.neighbours.down_s)),
+        doubts={name: doubt.why for name, doubt in sorted(core.neighbours.doubts.of.items())},
         tokens=_tokens(core, gauge),
         waits=() if ended else waits(core, now_s, time.time()),
         stopped=core.stopped,
@@ -82,7 +82,7 @@ def _state(core: Core, joined: bool, ended: bool) -> status.State:
 def _tokens(core: Core, gauge: Gauge) -> dict[int, status.Sight]:
     tokens = {}
     for m in range(core.settings.tokens):
-        seen, custody, errand = core.rows.get(f"sight/{m}"), core.rows.get(f"custody/{m}"), core.errands[m]
+        seen, custody, errand = core.rows.get(f"sight/{m}"), core.rows.get(f"custody/{m}"), core.custodian.errands[m]
         if seen is not None:
             here = custody is not None and not errand.taken and not errand.passed
             to = custody.to if here and custody else ""

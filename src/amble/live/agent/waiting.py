@@ -36,7 +36,7 @@ def waits(core: Core, now_s: float, wall_s: float) -> tuple[Wait, ...]:
 def _spans(core: Core, now_s: float) -> Iterator[Span]:
     for m in range(core.settings.tokens):
         custody = core.rows.get(f"custody/{m}")
-        if custody is not None and not core.errands[m].passed:
+        if custody is not None and not core.custodian.errands[m].passed:
             yield _of_token(core, now_s, m, custody)
     end_s = core.begun_s + core.settings.silence_s
     if core.settings.tolerance and core.visits.exact and now_s < end_s and (unmet := _unmet(core)):
@@ -44,13 +44,13 @@ def _spans(core: Core, now_s: float) -> Iterator[Span]:
 
 
 def _of_token(core: Core, now_s: float, m: int, custody: Custody) -> Span:
-    errand, to = core.errands[m], custody.to
+    errand, to = core.custodian.errands[m], custody.to
     if not to:
         return Span("neighbour", (), m, errand.held_s, None)
     asked_s = math.inf if errand.since_s is None else max(errand.since_s, errand.held_s)
-    stalled_s = asked_s + core.doubts.limit_s(to, errand.taken)
-    if to in core.down_s:
-        since_s = core.down_s[to]
+    stalled_s = asked_s + core.neighbours.doubts.limit_s(to, errand.taken)
+    if to in core.neighbours.down_s:
+        since_s = core.neighbours.down_s[to]
         until_s = min(since_s + core.settings.patience_s, stalled_s) if core.visits.exact else None
         return Span("down", (to,), m, since_s, until_s)
     return Span("passing" if errand.taken else "answer", (to,), m, min(asked_s, now_s), stalled_s)

@@ -121,7 +121,7 @@ class Checker:
         """Of each agent in it all that it had given at some visit, whatever was lost since: no part of a gift."""
         visit: Any = effect.visit
         account, holder = visit.after.token.account, effect.rows["holder"]
-        place = self.world.settings.places.get(node.name, self.world.guests.get(node.name))
+        place = self.world.settings.indices.get(node.name, self.world.guests.get(node.name))
         inside, counts = account.inside, account.gifts.sum(axis=0)
         if inside[place]:
             self.gifts.setdefault((account.order, place), {})[int(counts[place])] = holder.agent.given

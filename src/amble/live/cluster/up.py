@@ -116,7 +116,7 @@ def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> 
                 if name not in lost:
                     lost[name] = words
                     view.note(f"{name} has failed ({words})")
-            if lost and not visits.kind(plan.config.method).exact:
+            if lost and not visits.kind_for(plan.config.method).exact:
                 view.note(f"{plan.config.method.label} cannot go on without it; all others are stopped.")
                 break
             folders = {name: plan.folder / name for name in plan.config.agents}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from amble.arrays import Flags
 from amble.live.core.message import Answer, Epoch, Question, Token
 
 
@@ -83,13 +84,18 @@ class Report(NamedTuple):
     words: str = ""  # for people: nothing is decided by it
     buried: tuple[str, ...] = ()  # of a recount or reissue: who is counted out as it begins
 
+    @classmethod
+    def of_epoch(cls, kind: str, m: int, epoch: Epoch, hop: int, buried: tuple[str, ...]) -> "Report":
+        """A new epoch begins."""
+        return cls(kind, m, epoch, hop, ", ".join(buried), buried)
+
 
 Effect = Persist | Reply | Ask | Wake | Report
 
 
 @dataclass(frozen=True)
 class Settings:
-    agents: tuple[str, ...]  # those of the run's beginning, each at its place, which everybody knows
+    agents: tuple[str, ...]  # those of the run's beginning, in an order that everybody knows
     tokens: int = 1
     seed: int = 0
     next: tuple[Mapping[str, str], ...] = ()  # one per token: where it goes from each agent, if that neighbour is up
@@ -101,13 +107,18 @@ class Settings:
     silence_s: float = 120.0
     hops_max: int = 0  # of all tokens together, about: each may make its share; 0 is no limit
     tolerance: float = 0.0  # stop when the model has converged; 0 is never
-    room: int = 0  # places for agents that come later
-    guests: Mapping[str, int] = field(default_factory=dict)  # of these: the ones known here, and their places
+    room: int = 0  # for agents that come later
+    guests: Mapping[str, int] = field(default_factory=dict)  # of these: the ones known here, and their indices
     columns: int | tuple[str, ...] = 0  # of the data, by their names or how many: for people
 
     @cached_property
-    def places(self) -> Mapping[str, int]:
-        return {name: place for place, name in enumerate(self.agents)} | dict(self.guests)
+    def indices(self) -> Mapping[str, int]:
+        """Of the agents that are known here, in all that has one number per agent."""
+        return {name: index for index, name in enumerate(self.agents)} | dict(self.guests)
+
+    def names_at(self, flags: Flags) -> tuple[str, ...]:
+        """The agents whose flag is set, one flag per index."""
+        return tuple(name for name, index in self.indices.items() if flags[index])
 
     @property
     def size(self) -> int:

@@ -1,12 +1,13 @@
-"""What travels, what an agent keeps, and what all kinds of visits have in common."""
+"""What travels, what an agent keeps, and what a kind of visits must do."""
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from amble import methods
 from amble.arrays import Array, Flags, norm
+from amble.live.core.message import Epoch
 
 LAPS_MAX = 3  # visits of a recount, in agents awaited: those who are not met by then are taken in later
 
@@ -18,8 +19,8 @@ class Parcel(NamedTuple):
     members: Array  # agents in the account that estimates are read from
     since: Array  # visits since the recount began; -1: there is none
     calm: Array  # visits in a row at which the model had moved by less than the tolerance
-    buried: Array  # one per place of the run: 1 for agents that are counted out
-    met: Array  # one per place: the hop of the agent's last visit
+    buried: Array  # one per agent: 1 for those that are counted out
+    met: Array  # one per agent: the hop of its last visit
 
     @property
     def recounting(self) -> bool:
@@ -38,9 +39,63 @@ class NoShare(NamedTuple):
     """Nothing is remembered of a single token."""
 
 
+class Visits(Protocol):
+    """How a live agent visits: one kind for gift methods, one for tracked ones, one for all others.
+
+    `f` is the agent's loss, `me` its index in the run, and `fresh` says that its share is of an older epoch than the
+    token, or that it has none.
+    """
+
+    exact: ClassVar[bool]  # whether what is lost can be recounted, so that a run goes on without the dead
+
+    @property
+    def method(self) -> Any: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def agents(self) -> int:
+        """At the beginning."""
+
+    @property
+    def initial(self) -> Array:
+        """The model that a run begins with."""
+
+    def holder(self, f: Any) -> Holder:
+        """What an agent keeps before its first visit."""
+
+    def share(self) -> Any:
+        """What an agent remembers of a token that it has not met."""
+
+    def parcel(self, m: int) -> Parcel:
+        """Token m as it begins."""
+
+    def visit(
+        self, f: Any, holder: Holder, share: Any, parcel: Parcel, me: int, hop: int, fresh: bool
+    ) -> tuple[Holder, Any, Parcel]: ...
+
+    def leave(
+        self, holder: Holder, share: Any, parcel: Parcel, me: int, hop: int, fresh: bool
+    ) -> tuple[Holder, Any, Parcel]:
+        """The last visit, which takes out what the agent gave; of exact visits only."""
+
+    def recount(self, parcel: Parcel, epoch: Epoch, buried: Array, holder: Holder | None = None) -> Parcel:
+        """The parcel as its next epoch begins, without the buried; of exact visits only."""
+
+    def spent(self, parcel: Parcel) -> bool:
+        """Whether nobody could count this parcel on."""
+
+    def counted(self, parcel: Parcel) -> Flags:
+        """One per agent: whose data the model has, or who has left."""
+
+    def estimate(self, parcel: Parcel) -> Array:
+        """The model that the parcel stands for."""
+
+
 @dataclass(frozen=True)
-class Visits:
-    """What all kinds have."""
+class Common:
+    """What all kinds of visits have."""
 
     method: Any
     dimension: int
@@ -65,11 +120,9 @@ class Visits:
         return np.full((), -1.0), np.zeros(()), *np.zeros((2, self.agents + self.room))
 
     def spent(self, parcel: Parcel) -> bool:  # noqa: ARG002
-        """Whether nobody could count this parcel on."""
         return False
 
     def counted(self, parcel: Parcel) -> Flags:
-        """By places: whose data the model has, or who has left."""
         return np.arange(len(parcel.met)) < self.agents
 
     def still(self, holder: Holder, z: Array) -> bool:

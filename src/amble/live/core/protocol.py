@@ -28,7 +28,7 @@ also begins one when a neighbour has been down for `patience_s`, the token has n
 may be down, and it be well) and it is not yet `buried` in this token. Methods that cannot recount wait for the
 dead instead, and say so.
 
-**Coming and going.** A place is kept for each agent that may come later (`room`). One that comes is a neighbour like
+**Coming and going.** There is `room` for agents that may come later. One that comes is a neighbour like
 any other from then on, and new to every token. One that leaves takes its share out of each token that passes, tells
 its neighbours to send it nothing more, hands on what it holds, and ends once that is done or `within_s` is over: then
 it is dead, like any other.
@@ -40,9 +40,6 @@ Inputs are `start`, `heard`, `answered`, `peer`, `tick`, `leave`, `halt`; each r
 in their order. Time is an argument. The only state that outlives a crash is what `Persist` was given.
 """
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,7 +47,9 @@ import numpy as np
 from amble.arrays import BEYOND
 from amble.live.core import divergence
 from amble.live.core import message as messages
-from amble.live.core.effects import Ask, Custody, Effect, Errand, Left, Reply, Report, Share, Sight, Visit, Wake
+from amble.live.core.custody import Custodian
+from amble.live.core.departure import NEVER, Departure
+from amble.live.core.effects import Custody, Effect, Left, Report, Settings, Share, Sight, Visit, Wake
 from amble.live.core.message import (
     Accepted,
     Answer,
@@ -68,105 +67,103 @@ from amble.live.core.message import (
     Stop,
     Token,
 )
+from amble.live.core.neighbours import Neighbours
 from amble.live.core.packing import flat
-from amble.live.core.standpoint import RETRY, SILENCE, Standpoint
+from amble.live.core.parcels import Parcel, Visits
+from amble.live.core.silence import Silence
+from amble.live.core.state import State
 
-PROBES_MAX = 10  # of one that has taken a token: who then says that it works, and still has it, keeps it
-NEVER = Epoch(-1, 0)  # of a share that was taken out again
 
+class Core:
+    """One agent: what it hears, and its visits. Its parts see to all else."""
 
-@dataclass
-class Core(Standpoint):
-    """One agent."""
-
-    errands: dict[int, Errand] = field(default_factory=dict)
-    asked_s: dict[int, float] = field(default_factory=dict)  # when each question that is not answered was asked
-    seen_s: dict[int, float] = field(default_factory=dict)
-    sought_s: dict[int, float] = field(default_factory=dict)  # when a token that is not seen was last asked for
-    unknown: set[int] = field(default_factory=set)  # tokens that a neighbour who was asked has not seen either
-    leave_by_s: float = math.inf
-    parted: set[str] = field(default_factory=set)  # neighbours that know that this agent is
-    part_s: float = 0.0  # when those who do not are asked again
+    def __init__(
+        self,
+        me: str,
+        neighbours: tuple[str, ...],
+        settings: Settings,
+        visits: Visits,
+        objective: Any,  # a loss; in the fault simulator a number
+        rows: dict[str, Any] | None = None,  # as the journal gave them: none, or all that was persisted before
+    ) -> None:
+        self.me, self.settings, self.visits, self.objective = me, settings, visits, objective
+        self.begun_s = 0.0
+        self.neighbours = Neighbours(me, neighbours, settings)
+        self.state = State(me, self.neighbours, {} if rows is None else rows)
+        self.custodian = Custodian(self.state, settings, visits)
+        self.silence = Silence(self.custodian)
+        self.departure = Departure(self.custodian)
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
     def start(self, now: float) -> list[Effect]:
-        """The first step, with `rows` as the journal gave them: none, or all that was persisted before."""
-        self.begun_s, self.down_s = now, dict.fromkeys(self.neighbours, now)
+        """The first step."""
+        self.begun_s = now
+        self.neighbours.start(now)
         for m in range(self.settings.tokens):
-            self.seen_s[m] = now
-            self.errands[m] = Errand(again_s=now, held_s=now)
+            self.custodian.start(now, m)
             if "holder" not in self.rows and self.settings.agents[m % len(self.settings.agents)] == self.me:
-                self._visit(now, Token(m, Epoch(0, self.place), 0, self.me, self.visits.parcel(m)), None)
+                self._visit(now, Token(m, Epoch(0, self.index), 0, self.me, self.visits.parcel(m)), None)
         if "holder" not in self.rows:
-            self._persist({"holder": self.visits.holder(self.objective)})
+            self.state.persist({"holder": self.visits.holder(self.objective)})
         if self.ending:
-            self._flood()
+            self.state.flood()
         return self._said(now)
 
     def heard(self, now: float, question_number: int, question: Question) -> list[Effect]:
-        if isinstance(question, Token):
-            self._token(now, question_number, question)
-        elif isinstance(question, Seek):
-            sight = self.rows.get(f"sight/{question.token}")
-            known: Answer = Found(question.token, *sight) if sight else Refused("not seen")
-            if self.ending:  # which the one who asks has not heard
-                known = Ended(self.ending)
-            self.saying.append(Reply(question_number, known))
-        elif isinstance(question, Probe):
-            self._persist({"probed": question.sender})
-            self.saying.append(Reply(question_number, Refused(stuck) if (stuck := self._stuck(now)) else Accepted()))
-        elif isinstance(question, Leaving):
-            self.parting.add(question.sender)
-            coming = any(custody.to == question.sender and not self.errands[m].passed for m, custody in self._custody())
-            answer = Refused("a token is on its way to you") if coming else Accepted()
-            self.saying.append(Reply(question_number, answer))
-        else:
-            self.saying.append(Reply(question_number, Accepted()))
-            if isinstance(question, Passed):
-                custody = self.rows.get(f"custody/{question.token}")
-                if custody and (custody.message.epoch, custody.message.hop) == (question.epoch, question.hop):
-                    self.errands[question.token].passed = True
-                    self.seen_s[question.token] = now
-                    self.doubts.works(question.sender)
-            elif isinstance(question, Stop):
-                self._stop(*question.ending)
+        answer: Answer = Accepted()
+        match question:
+            case Token():
+                self._token(now, question_number, question)
+                return self._said(now)
+            case Seek(token):
+                sight = self.state.sight(token)
+                answer = Found(token, *sight) if sight else Refused("not seen")
+                if self.ending:  # which the one who asks has not heard
+                    answer = Ended(self.ending)
+            case Probe(sender):
+                self.state.persist({"probed": sender})
+                if stuck := self.custodian.stuck(now):
+                    answer = Refused(stuck)
+            case Leaving(sender):
+                self.neighbours.parting.add(sender)
+                if self.custodian.coming(sender):
+                    answer = Refused("a token is on its way to you")
+        self.state.reply(question_number, answer)
+        if isinstance(question, Passed):
+            self.custodian.passed(now, question)
+        elif isinstance(question, Stop):
+            self.state.stop(*question.ending)
         return self._said(now)
 
     def answered(self, now: float, number: int, answer: Answer | None) -> list[Effect]:
         """An answer, or None where there was none in time: nobody knows whether the question was heard."""
-        to, question = self.asked.pop(number, ("", None))
-        asked_s = self.asked_s.pop(number, now)
+        to, question = self.state.asked.pop(number, ("", None))
+        asked_s = self.state.asked_s.pop(number, now)
         if isinstance(question, Token):
             if isinstance(answer, Accepted):
-                self.doubts.answered(to, now - asked_s)
-            self._handed(now, number, to, question, answer)
+                self.neighbours.doubts.answered(to, now - asked_s)
+            self.custodian.answered(now, number, to, question, answer)
         elif isinstance(question, Probe):
-            self._probed(now, to, answer)
+            self.custodian.probed(now, to, answer)
         elif isinstance(question, Passed) and answer is None:
-            custody, errand = self.rows.get(f"custody/{question.token}"), self.errands[question.token]
-            if custody and (custody.giver, custody.given) == (to, (question.epoch, question.hop)):
-                errand.tell_s = now + self.settings.retry_max_s  # lest it takes us for one that keeps tokens
+            self.custodian.tell_again(now, to, question)
         elif isinstance(question, Seek):
-            self._sought(now, question, answer)
+            self.silence.answered(now, question, answer)
         elif isinstance(question, Leaving) and isinstance(answer, Accepted):
-            self.parted.add(to)
+            self.departure.parted.add(to)
         return self._said(now)
 
     def peer(self, now: float, name: str, up: bool) -> list[Effect]:
-        if name in self.neighbours:
+        """A neighbour came or went."""
+        if name in self.neighbours.names:
             if not up:
-                self.down_s.setdefault(name, now)
-            elif self.down_s.pop(name, None) is not None:
-                self.up_s[name] = now
-                self.doubts.works(name)
-                self.watch = {key: hop for key, hop in self.watch.items() if key[1] != name}
-                self.parting.discard(name)
-                self.parted.discard(name)
-                for errand in self.errands.values():
-                    errand.again_s, errand.wait_s = now, 0.0
+                self.neighbours.went(now, name)
+            elif self.neighbours.came(now, name):
+                self.departure.parted.discard(name)
+                self.custodian.try_again(now)
                 if self.ending:
-                    self._ask(name, Stop(self.ending, self.me))
+                    self.state.ask(name, Stop(self.ending, self.me))
         return self._said(now)
 
     def tick(self, now: float) -> list[Effect]:
@@ -174,8 +171,8 @@ class Core(Standpoint):
 
     def leave(self, now: float, within_s: float) -> list[Effect]:
         """Leave the run, with all that was given, in so much time; asked again after a restart."""
-        self.leave_by_s = now + within_s
-        self._persist({"leaving": "asked"})
+        self.departure.leave_by_s = now + within_s
+        self.state.persist({"leaving": "asked"})
         return self._said(now)
 
     def halt(self, now: float, cause: Cause, words: str) -> list[Effect]:
@@ -183,11 +180,20 @@ class Core(Standpoint):
         self._end(cause, words)
         return self._said(now)
 
-    # --- visits -----------------------------------------------------------------------------------------------------
+    # --- how it is --------------------------------------------------------------------------------------------------
+
+    @property
+    def index(self) -> int:
+        return self.settings.indices[self.me]
+
+    @property
+    def rows(self) -> dict[str, Any]:
+        """What outlives a crash."""
+        return self.state.rows
 
     @property
     def ending(self) -> Ending | None:
-        return self.rows.get("stopped")
+        return self.state.ending
 
     @property
     def stopped(self) -> str:
@@ -203,258 +209,115 @@ class Core(Standpoint):
 
     @property
     def leaving(self) -> bool:
-        return "leaving" in self.rows
+        return self.state.leaving
 
     @property
     def left(self) -> Left | None:
         """How this agent has left, once it has."""
-        return self.rows.get("left")
+        return self.state.left
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Whose data the model does not have, as far as is known here: they were never met, or are counted out."""
-        newest = max((custody.message for _, custody in self._custody()), key=lambda message: message.hop, default=None)
-        if newest is None:
-            return ()
-        counted = self.visits.counted(newest.payload)
-        return tuple(name for name, place in self.settings.places.items() if not counted[place])
+        messages_here = (custody.message for _, custody in self.state.custodies())
+        newest = max(messages_here, key=lambda message: message.hop, default=None)
+        return () if newest is None else self.settings.names_at(~self.visits.counted(newest.payload))
+
+    # --- visits -----------------------------------------------------------------------------------------------------
 
     def _token(self, now: float, question_number: int, message: Token) -> None:
         m = message.token
-        sight = self.rows.get(f"sight/{m}")
-        self.doubts.works(message.sender)
+        sight = self.state.sight(m)
+        self.neighbours.doubts.works(message.sender)
         if self.ending:
-            self.saying.append(Reply(question_number, Ended(self.ending)))
+            self.state.reply(question_number, Ended(self.ending))
         elif sight and message.epoch < sight.epoch:
-            self.saying += [Reply(question_number, Accepted()), Report("absorbed", m, message.epoch, message.hop)]
+            self.state.reply(question_number, Accepted())
+            self.state.report(Report("absorbed", m, message.epoch, message.hop))
         elif sight and message.epoch == sight.epoch and message.hop < sight.hop:
-            self.saying.append(Reply(question_number, Accepted()))
+            self.state.reply(question_number, Accepted())
         else:
             self._visit(now, message, question_number)
 
     def _visit(self, now: float, message: Token, question_number: int | None) -> None:
-        m, epoch, parcel = message.token, message.epoch, message.payload
-        gone, sight = self._gone(now, m, parcel), self.rows.get(f"sight/{m}")
+        state, m, epoch, parcel = self.state, message.token, message.epoch, message.payload
+        gone, sight = self.neighbours.gone(now, m, parcel), state.sight(m)
         holder = self.rows.get("holder") or self.visits.holder(self.objective)
-        forgot = parcel.met[self.place] > (sight.hop if sight else 0)  # it came back without its journal, or an old one
+        forgot = parcel.met[self.index] > (sight.hop if sight else 0)  # it came back without its journal, or an old one
         if self.visits.exact and (forgot or gone.any()) and epoch.number < messages.EPOCHS_MAX:
-            epoch = Epoch(epoch.number + 1, self.place)
+            epoch = Epoch(epoch.number + 1, self.index)
             parcel = self.visits.recount(parcel, epoch, gone, holder)
-            self.saying.append(self._new_epoch("recount", m, epoch, message.hop, gone))
-        share = self.rows.get(f"share/{m}")
+            state.report(Report.of_epoch("recount", m, epoch, message.hop, self.settings.names_at(gone > 0)))
+        share = state.share(m)
         fresh = share is None or share.epoch != epoch
-        known = (holder, share.share if share else self.visits.share(), parcel, self.place, message.hop + 1, fresh)
+        known = (holder, share.share if share else self.visits.share(), parcel, self.index, message.hop + 1, fresh)
         if self.leaving:
-            self.saying.append(Report("leaves", m, epoch, message.hop + 1))  # said first, as a recount is
+            state.report(Report("leaves", m, epoch, message.hop + 1))  # said first, as a recount is
         if self.visits.spent(parcel):
-            self._stop("lost", f"the account of token {m} has been recounted more often than can be counted")
+            state.stop("lost", f"the account of token {m} has been recounted more often than can be counted")
             if question_number is not None and self.ending:
-                self.saying.append(Reply(question_number, Ended(self.ending)))
+                state.reply(question_number, Ended(self.ending))
             return
-        if (made := self._made(known)) is None:
+        if (outcome := self._outcome(known)) is None:
             if question_number is not None:
-                self.saying.append(Reply(question_number, Refused("a visit of it gives numbers that are not finite")))
-            self._stop("diverged", f"token {m} has diverged at hop {message.hop + 1} (noticed by {self.me})")
+                state.reply(question_number, Refused("a visit of it gives numbers that are not finite"))
+            state.stop("diverged", f"token {m} has diverged at hop {message.hop + 1} (noticed by {self.me})")
             return
-        holder, given, parcel = made
+        holder, given, parcel = outcome
         outgoing = Token(m, epoch, message.hop + 1, self.me, parcel)
-        given_as = Sight(message.epoch, message.hop)
-        self._warned(now, parcel)
-        custody = Custody(outgoing, self._next(now, outgoing, message.sender), message.sender, given_as)
+        self.neighbours.heed(now, parcel)
+        to = self.neighbours.next(now, outgoing, message.sender)
         rows = {
             "holder": holder,
             f"share/{m}": Share(NEVER if self.leaving else epoch, given),
             f"sight/{m}": Sight(epoch, message.hop + 1),
-            f"custody/{m}": custody._replace(tried=bool(custody.to)),
+            f"custody/{m}": Custody(outgoing, to, message.sender, Sight(message.epoch, message.hop), bool(to)),
         }
-        number, before = int(holder.visits), self.rows.get(f"custody/{m}")
-        self._persist(rows, Visit(m, epoch, message.hop + 1, message.sender, number, message.payload, parcel))
+        number, before = int(holder.visits), state.custody(m)
+        state.persist(rows, Visit(m, epoch, message.hop + 1, message.sender, number, message.payload, parcel))
         if question_number is not None:
-            self.saying.append(Reply(question_number, Accepted()))
-        self.saying.append(Report("visit", m, epoch, message.hop + 1))
+            state.reply(question_number, Accepted())
+        state.report(Report("visit", m, epoch, message.hop + 1))
         if before and before.message.epoch == message.epoch:
-            self.doubts.works(before.to)  # who has passed it on: it is back
+            self.neighbours.doubts.works(before.to)  # who has passed it on: it is back
         if before and before.giver != message.sender:
-            self._tell(m, before)
-        self.errands[m], self.seen_s[m] = Errand(again_s=now, held_s=now), now
-        limit, still = (
-            self.settings.hops_max / self.settings.tokens or messages.HOPS_MAX,
-            2 * max(1.0, float(parcel.members)),
-        )
-        if message.hop + 1 >= limit:
-            self._end("hops", f"token {m} has made its {limit:.0f} hops")
-        elif self.settings.tolerance and parcel.calm >= still and self._everybody(now, parcel):
-            self._stop("tolerance", f"the model has converged: unchanged for {int(parcel.calm)} visits of token {m}")
+            self.custodian.tell(m, before)
+        self.custodian.start(now, m)
+        self._end_if_due(now, m, message.hop + 1, parcel)
 
-    def _made(self, known: Any) -> Any:
-        """The visit's outcome; None where it is not finite, as a matrix is singular, or the model beyond all bounds."""
+    def _outcome(self, known: Any) -> tuple[Any, Any, Parcel] | None:
+        """The visit's; None where it is not finite, as a matrix is singular, or the model beyond all bounds."""
         with np.errstate(all="ignore"):
             try:
-                made = self.visits.leave(*known) if self.leaving else self.visits.visit(self.objective, *known)
+                outcome = self.visits.leave(*known) if self.leaving else self.visits.visit(self.objective, *known)
             except (ArithmeticError, np.linalg.LinAlgError):
                 return None
-            finite = all(np.isfinite(flat(tree)).all() for tree in made)
-            return made if finite and np.abs(made[0].z).sum() < BEYOND else None
-
-    # --- custody ----------------------------------------------------------------------------------------------------
-
-    def _handed(self, now: float, number: int, to: str, message: Token, answer: Answer | None) -> None:
-        errand = self.errands[message.token]
-        if errand.asked != number:
-            return  # of a token that has been here again since
-        errand.asked = None
-        custody: Custody = self.rows[f"custody/{message.token}"]
-        if isinstance(answer, Accepted):
-            errand.taken, errand.since_s = True, now
-            self.seen_s[message.token] = now
-            if custody.giver not in (self.me, ""):
-                errand.tell_s = now + self.settings.tell_s
-        elif isinstance(answer, Ended):
-            self._stop(*answer.ending)
-        else:
-            if isinstance(answer, Refused):
-                self._refused(errand, to, message, answer.reason)
-            errand.wait_s = min(max(2 * errand.wait_s, self.settings.retry_s), self.settings.retry_max_s)
-            errand.again_s = now + errand.wait_s * (0.5 + self._draw(message.token, number, RETRY))
-
-    def _refused(self, errand: Errand, to: str, message: Token, reason: str) -> None:
-        if errand.refusal != reason:  # said once, for it is asked again and again
-            self.saying.append(Report("refused", message.token, message.epoch, message.hop, f"{to}: {reason}"))
-        errand.refusal = reason
-        if to in self.doubts.of:  # once more: there is nothing to wait for
-            errand.since_s = -math.inf
-
-    def _tell(self, m: int, custody: Custody) -> None:
-        """Who gave it may forget it, if that is not said yet."""
-        if self.errands[m].tell_s is not None:
-            self.errands[m].tell_s = None
-            self._ask(custody.giver, Passed(m, *custody.given, self.me))
-
-    def _hand_over(self, now: float, m: int) -> None:
-        """Send what is here; or, when whom it was sent to is gone, reissue it."""
-        custody, errand = self.rows.get(f"custody/{m}"), self.errands[m]
-        if custody and errand.tell_s is not None and now >= errand.tell_s:
-            self._tell(m, custody)
-        if custody is None or errand.passed:
-            return
-        if not custody.to:
-            if to := self._next(now, custody.message, custody.giver):
-                self._persist({f"custody/{m}": custody._replace(to=to, tried=True)})
-                self._hand_over(now, m)
-            return
-        away_s = now - self.down_s.get(custody.to, now)
-        if away_s >= self.settings.patience_s:
-            if self.visits.exact:
-                self._issue_again(now, m, custody)
-            return
-        if errand.since_s is not None and now - errand.since_s >= self.doubts.limit_s(custody.to, errand.taken):
-            if not errand.taken or errand.probes >= PROBES_MAX:
-                self._doubt(now, m, custody)
-            elif errand.probe_s is None:
-                errand.probe_s = now
-                self._ask(custody.to, Probe(self.me))
-            elif now - errand.probe_s >= self.doubts.limit_s(custody.to):
-                self._doubt(now, m, custody)
-            return
-        if not errand.taken and errand.asked is None and custody.to not in self.down_s and now >= errand.again_s:
-            errand.asked = self._ask(custody.to, custody.message)
-            errand.since_s = now if errand.since_s is None else errand.since_s
-
-    def _doubt(self, now: float, m: int, custody: Custody) -> None:
-        """Who was handed the token does not do its part: the token goes round it, where there is another way."""
-        errand = self.errands[m]
-        why = "keeps tokens" if errand.taken else f"has not answered for {self.doubts.limit_s(custody.to):.0f} s"
-        why = f"refuses tokens ({errand.refusal})" if errand.refusal else why
-        if self.doubts.add(now, custody.to, why):
-            self.saying.append(Report("doubt", m, custody.message.epoch, custody.message.hop, f"{custody.to} {why}"))
-        if self.visits.exact and set(self._up()) - self.doubts.now(now):
-            self._issue_again(now, m, custody)
-        else:  # there is nobody else: it is waited for, and asked again
-            self.errands[m] = Errand(again_s=now, held_s=errand.held_s)
-
-    def _probed(self, now: float, to: str, answer: Answer | None) -> None:
-        """A neighbour has said whether it works, or has not answered."""
-        well = isinstance(answer, Accepted)
-        self.doubts.said(to, well)
-        for m, custody in self._custody():
-            errand = self.errands[m]
-            if custody.to == to and errand.taken and errand.probe_s is not None and not errand.passed:
-                errand.probe_s = None
-                if well:
-                    errand.since_s, errand.probes = now, errand.probes + 1
-                else:
-                    self._doubt(now, m, custody)
-
-    def _stuck(self, now: float) -> str:
-        """Which token has been here for longer than it should, for nobody takes it; "" if none has."""
-        for m, custody in self._custody():
-            errand = self.errands[m]
-            waits = not errand.taken and not errand.passed and now - errand.held_s
-            if waits and waits > self.doubts.limit_s(custody.to, taken=True):
-                return f"it has held token {m} for {waits:.0f} s"
-        return ""
-
-    def _issue_again(self, now: float, m: int, custody: Custody) -> None:
-        sight: Sight = self.rows.get(f"sight/{m}", custody.given)
-        epoch = Epoch(max(sight.epoch.number, custody.message.epoch.number) + 1, self.place)
-        if epoch.number > messages.EPOCHS_MAX:
-            self._stop("lost", f"token {m} is lost, and has been reissued {messages.EPOCHS_MAX:,} times before")
-            return
-        gone = self._gone(now, m, custody.message.payload, custody.to)
-        parcel = self.visits.recount(custody.message.payload, epoch, gone)
-        message = Token(m, epoch, custody.message.hop, self.me, parcel)
-        to = self._next(now, message, "")
-        fresh = Custody(message, to, custody.giver, custody.given, bool(to))
-        # said first: a crash in between must not leave an epoch of which the record does not know how it began
-        self.saying.append(self._new_epoch("reissue", m, epoch, message.hop, gone))
-        self._persist({f"custody/{m}": fresh, f"sight/{m}": Sight(epoch, message.hop)})
-        self.errands[m], self.seen_s[m] = Errand(again_s=now, held_s=self.errands[m].held_s), now
-        self._hand_over(now, m)
-
-    def _new_epoch(self, kind: str, m: int, epoch: Epoch, hop: int, gone: Any) -> Report:
-        buried = tuple(self._names(gone))
-        return Report(kind, m, epoch, hop, ", ".join(buried), buried)
-
-    # --- the back-stop ----------------------------------------------------------------------------------------------
-
-    def _silent(self, now: float, m: int) -> None:
-        """Long unseen: ask around, and when that brings nothing, reissue the last copy."""
-        if not self.visits.exact or now - self.seen_s[m] < self.settings.silence_s:
-            return
-        if now < self._silent_s(m):
-            return
-        if self.sought_s.get(m, -math.inf) <= self.seen_s[m]:
-            self.sought_s[m] = now
-            self.unknown.discard(m)
-            for name in self.neighbours:
-                if name not in self.down_s:
-                    self._ask(name, Seek(m, self.me))
-        elif now >= self.sought_s[m] + self.settings.patience_s:
-            custody = self.rows.get(f"custody/{m}")
-            if custody is None and (m not in self.unknown or self.place >= len(self.settings.agents)):
-                self.seen_s[m] = now  # alone, or come later: it may well be about, so it is asked for again
-            else:
-                self._issue_again(now, m, custody or self._beginning(m))
-
-    def _silent_s(self, m: int) -> float:
-        """When a token that is not seen is asked for; not by all at once."""
-        return self.seen_s[m] + self.settings.silence_s * (1 + self._draw(m, self.place, SILENCE))
-
-    def _beginning(self, m: int) -> Custody:
-        """A token as everybody knows it began: its first agent may have died before anybody else had it."""
-        epoch = Epoch(0, m % len(self.settings.agents))
-        return Custody(Token(m, epoch, 0, self.me, self.visits.parcel(m)), "", "", Sight(epoch, 0))
-
-    def _sought(self, now: float, question: Seek, answer: Answer | None) -> None:
-        mine = self.rows.get(f"sight/{question.token}")
-        if isinstance(answer, Found) and (mine is None or (answer.epoch, answer.hop) > mine):
-            self.seen_s[question.token] = now  # it is about
-        elif isinstance(answer, Ended):
-            self._stop(*answer.ending)
-        elif isinstance(answer, Refused):
-            self.unknown.add(question.token)
+            finite = all(np.isfinite(flat(tree)).all() for tree in outcome)
+            return outcome if finite and np.abs(outcome[0].z).sum() < BEYOND else None
 
     # --- the end ----------------------------------------------------------------------------------------------------
+
+    def _end_if_due(self, now: float, m: int, hop: int, parcel: Parcel) -> None:
+        """After a visit of token m."""
+        hops_max = self.settings.hops_max / self.settings.tokens or messages.HOPS_MAX
+        still = 2 * max(1.0, float(parcel.members))
+        if hop >= hops_max:
+            self._end("hops", f"token {m} has made its {hops_max:.0f} hops")
+        elif self.settings.tolerance and parcel.calm >= still and self._everybody(now, parcel):
+            words = f"the model has converged: unchanged for {int(parcel.calm)} visits of token {m}"
+            self.state.stop("tolerance", words)
+
+    def _everybody(self, now: float, parcel: Parcel) -> bool:
+        """Whether all agents were met, and all are in the model but for those that are known to be gone since.
+
+        Who has never been met is waited for, but not for ever: it may have died before.
+        """
+        waits = self.visits.exact and now - self.begun_s < self.settings.silence_s
+        founders = len(self.settings.agents)
+        if parcel.recounting or (waits and not parcel.met[:founders].all()):
+            return False
+        known = np.append(np.ones(founders, bool), parcel.met[founders:] > 0)
+        return bool(parcel.members >= np.count_nonzero(known & (parcel.buried == 0)))
 
     def _end(self, cause: Cause, words: str) -> None:
         """By a limit: a run that has not converged by then may be on its way beyond all bounds."""
@@ -462,75 +325,34 @@ class Core(Standpoint):
             return
         if "holder" in self.rows and divergence.has_diverged(self.objective, self.rows["holder"].z):
             cause, words = "diverged", f"{words}, and the model has diverged by then (noticed by {self.me})"
-        self._stop(cause, words)
+        self.state.stop(cause, words)
 
-    def _stop(self, cause: Cause, words: str) -> None:
-        if self.ending is None:
-            self._persist({"stopped": Ending(cause, words or "no reason was given")})
-            self.saying.append(Report("stopped", words=self.stopped))
-            self._flood()
-
-    def _flood(self) -> None:
-        for name in self.neighbours:
-            if self.ending and name not in self.down_s:
-                self._ask(name, Stop(self.ending, self.me))
-
-    def _custody(self) -> Iterator[tuple[int, Custody]]:
-        """The tokens that were here, and have not been here again since."""
-        for m in range(self.settings.tokens):
-            if custody := self.rows.get(f"custody/{m}"):
-                yield m, custody
-
-    def _leave(self, now: float) -> None:
-        """Whether it is done: all shares are out, nothing more is coming, and what was here is in other hands."""
-        tokens = range(self.settings.tokens)
-        inside = [m for m in tokens if (share := self.rows.get(f"share/{m}")) and share.epoch != NEVER]
-        held = [m for m, _ in self._custody() if not self.errands[m].done]
-        sending = set(self.neighbours) - self.down_s.keys() - self.parted
-        if not inside and sending and now >= self.part_s:
-            self.part_s = now + self.settings.retry_s
-            for name in sorted(sending):
-                self._ask(name, Leaving(self.me))
-        if not inside and (now >= self.leave_by_s or not (held or sending)):
-            left = Left(True, "all that it gave is out of the model")
-        elif now >= self.leave_by_s:
-            tokens_left = ", ".join(map(str, inside))
-            left = Left(False, f"its time was over: tokens {tokens_left} are recounted without it, as without the dead")
-        else:
-            return
-        self._persist({"left": left})
-        self.saying.append(Report("left", words=left.words))
+    # --- and after each input ---------------------------------------------------------------------------------------
 
     def _said(self, now: float) -> list[Effect]:
         """What follows from the state as it is now, and then all that was said."""
         if self.ending is None:
             for m in range(self.settings.tokens):
-                self._hand_over(now, m)
-                self._silent(now, m)
-            for name in self.doubts.asks(now):
-                if name not in self.down_s:
-                    self._ask(name, Probe(self.me))
+                self.custodian.look(now, m)
+                self.silence.look(now, m)
+            for name in self.neighbours.doubts.asks(now):
+                if name not in self.neighbours.down_s:
+                    self.state.ask(name, Probe(self.me))
             if self.leaving and not self.left:
-                self._leave(now)
-            self.saying.append(Wake(self._wake_s(now)))
-        said, self.saying = self.saying, []
-        self.asked_s |= {effect.number: now for effect in said if isinstance(effect, Ask)}
-        return said
+                self.departure.look(now)
+            self.state.saying.append(Wake(self._wake_s(now)))
+        return self.state.said(now)
 
     def _wake_s(self, now: float) -> float:
         """When something may have to be done without anybody saying so."""
-        times = [now + self.settings.silence_s]
-        times += [since_s + self.settings.patience_s for since_s in self.down_s.values()]
-        times += [self.leave_by_s, self.part_s, *self.doubts.times()]
-        for m, errand in self.errands.items():
-            if f"custody/{m}" in self.rows and not errand.taken and errand.asked is None:
-                times.append(errand.again_s)
-            if errand.since_s is not None and not errand.passed and (custody := self.rows.get(f"custody/{m}")):
-                times.append(errand.since_s + self.doubts.limit_s(custody.to, errand.taken))
-                times.append((errand.probe_s or now) + self.doubts.limit_s(custody.to))
-            if errand.tell_s is not None:
-                times.append(errand.tell_s)
-            times.append(self.seen_s[m] + self.settings.silence_s)
-            if now >= times[-1]:
-                times += [self._silent_s(m), self.sought_s.get(m, now) + self.settings.patience_s]
-        return min((time_s for time_s in times if time_s > now), default=now + self.settings.silence_s)
+        later_s = now + self.settings.silence_s
+        times = [
+            later_s,
+            *(since_s + self.settings.patience_s for since_s in self.neighbours.down_s.values()),
+            *self.neighbours.doubts.times(),
+            *self.custodian.times(now),
+            *self.silence.times(now),
+            self.departure.leave_by_s,
+            self.departure.part_s,
+        ]
+        return min((time_s for time_s in times if time_s > now), default=later_s)

@@ -16,13 +16,13 @@ number by number, that of a run which has the survivors only, and ends where suc
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from amble.arrays import Array, Flags
 from amble.live.core.message import Epoch
-from amble.live.core.parcels import LAPS_MAX, Holder, Parcel, Visits
+from amble.live.core.parcels import LAPS_MAX, Common, Holder, Parcel
 from amble.methods.copies import Agent, Slot
 from amble.methods.gifts import Token
 
@@ -36,10 +36,10 @@ class TrackedToken(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TrackedVisits(Visits):
+class TrackedVisits(Common):
     """For API-BCD and gAPI-BCD with the token rule `tracked`: reissued exactly."""
 
-    exact = True
+    exact: ClassVar[bool] = True
 
     def share(self) -> Slot:
         slot: Slot = self.rules.slot(self.initial)
@@ -53,7 +53,6 @@ class TrackedVisits(Visits):
     def visit(
         self, f: Any, holder: Holder, share: Slot, parcel: Parcel, me: int, hop: int, fresh: bool
     ) -> tuple[Holder, Slot, Parcel]:
-        """`fresh`: this agent's share is of an older epoch than the token, or it has none."""
         z = self.estimate(parcel)
         s = holder.agent.s + (z - share.copy)
         x = self.method.local(f, holder.agent.x, s)

@@ -13,15 +13,16 @@ given, until that agent gives its own; after a recount nothing of it is left.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
 from amble.arrays import Array, Flags
+from amble.errors import AmbleError
 from amble.live.core import accounts
 from amble.live.core.accounts import Account
 from amble.live.core.message import Epoch
-from amble.live.core.parcels import LAPS_MAX, Holder, NoShare, Parcel, Visits
+from amble.live.core.parcels import LAPS_MAX, Common, Holder, NoShare, Parcel, Visits
 from amble.live.core.tracked_visits import TrackedVisits
 from amble.methods import boards
 from amble.methods.gifts import Slot, nothing
@@ -49,10 +50,10 @@ class Giver(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GiftVisits(Visits):
+class GiftVisits(Common):
     """For every gift method (I-BCD, WPG, WADMM, Relay): reissued exactly."""
 
-    exact = True
+    exact: ClassVar[bool] = True
 
     @property
     def rules(self) -> boards.BoardRules:
@@ -225,11 +226,11 @@ class GiftVisits(Visits):
 
 
 @dataclass(frozen=True)
-class RawVisits(Visits):
+class RawVisits(Common):
     """For methods that remember no share of the token (published and scaled API-BCD and gAPI-BCD, PW-ADMM): what is
     lost cannot be recounted, so a run waits for a dead agent to come back."""
 
-    exact = False
+    exact: ClassVar[bool] = False
 
     def share(self) -> Any:
         return self.rules.slot(self.initial)
@@ -253,17 +254,25 @@ class RawVisits(Visits):
         calm = parcel.calm + 1 if self.still(holder, z) else np.zeros(())
         return Holder(agent, z, holder.visits + 1), share, parcel._replace(token=token, calm=calm)
 
+    def leave(self, *_: Any, **__: Any) -> NoReturn:
+        raise AmbleError(f"{self.method.label} cannot take out what an agent gave; stop the agent without leaving.")
+
+    def recount(self, *_: Any, **__: Any) -> NoReturn:
+        raise AmbleError(f"{self.method.label} cannot recount what was lost; wait until the dead agent is back.")
+
     def estimate(self, parcel: Parcel) -> Array:
         return np.asarray(self.rules.estimate(parcel.token))
 
 
-def kind(method: Any) -> Any:
+def kind_for(method: Any) -> type[GiftVisits] | type[TrackedVisits] | type[RawVisits]:
     """Which visits a live agent makes; those that are `exact` go on without the dead."""
     if hasattr(method, "gift"):
         return GiftVisits
     return TrackedVisits if getattr(method, "token_rule", "") == "tracked" else RawVisits
 
 
-def make(method: Any, dimension: int, agents: int, tolerance: float = 0.0, room: int = 0, start: Any = None) -> Any:
+def visits_for(
+    method: Any, dimension: int, agents: int, tolerance: float = 0.0, room: int = 0, start: Any = None
+) -> Visits:
     """The visits of a method, for live agents; `start` is the initial model, by default zeros."""
-    return kind(method)(method, dimension, agents, tolerance, room, start)
+    return kind_for(method)(method, dimension, agents, tolerance, room, start)

@@ -34,7 +34,7 @@ class Shape:
     digest: str  # of its settings: run_digest
     agents: tuple[str, ...]
     tokens: int
-    template: Tree  # a parcel: visits.make(...).parcel(0)
+    template: Tree  # a parcel: visits.visits_for(...).parcel(0)
     room: int = 0  # for agents that come later
 
     def __post_init__(self) -> None:

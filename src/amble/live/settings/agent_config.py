@@ -12,6 +12,7 @@ from amble.live import toml
 from amble.live.core import visits
 from amble.live.core.accounts import PLACES_MAX
 from amble.live.core.effects import Settings
+from amble.live.core.parcels import Visits
 from amble.live.formats.shape import run_digest
 from amble.live.model import model as models
 from amble.live.model import start as starts
@@ -132,7 +133,7 @@ class AgentConfig:
 
     @property
     def place(self) -> int:
-        return self.protocol_settings().places[self.name]
+        return self.protocol_settings().indices[self.name]
 
     @property
     def dimension(self) -> int:
@@ -167,13 +168,15 @@ class AgentConfig:
             columns=self.model.columns,
         )
 
-    def visits(self) -> Any:
+    def visits(self) -> Visits:
         """As all agents of the run make them."""
         if self.start is not None and self.start.numbers is None:
             raise AmbleError(f"the run has an initial model, and {starts.FILE} is not beside {FILE} of {self.name}; "
                              "bring it back from another agent's folder.")  # fmt: skip
         start = None if self.start is None else self.start.numbers
-        return visits.make(self.method, self.dimension, len(self.agents), self.stop.tolerance or 0.0, self.room, start)
+        return visits.visits_for(
+            self.method, self.dimension, len(self.agents), self.stop.tolerance or 0.0, self.room, start
+        )
 
     def objective(self, X: Any, y: Any) -> Any:
         """The agent's own objective, from its rows and targets as they are in its files."""

@@ -90,7 +90,7 @@ class Config:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
             method = methods.check(method, SimpleNamespace(dimension=model.dimension, own=None, agents=len(peers)))
-        exact = visits.kind(method).exact
+        exact = visits.kind_for(method).exact
         room = given.get("room", min(ROOM, PLACES_MAX - len(peers)) if exact else 0)
         if room and not exact:
             raise AmbleError(f"room = {room} was given, and nobody joins a run of {method.label} later; leave it out.")
@@ -162,7 +162,7 @@ class Config:
             said.append(f"{self.method.tokens} tokens for {len(self.peers)} agents: some will always wait.")
         if self.walk.kind != "random" and not self.next[0]:
             said.append("no cycle through all agents was found; tokens go to neighbours at random.")
-        if not visits.kind(self.method).exact:
+        if not visits.kind_for(self.method).exact:
             rule = '; with token_rule = "tracked" it could' if hasattr(self.method, "token_rule") else ""
             said.append(f"{self.method.label} cannot go on without a dead agent: the run waits until it is back{rule}.")
         return said

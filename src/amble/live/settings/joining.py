@@ -103,7 +103,7 @@ def _all(bundle: Path) -> dict[str, AgentConfig]:
 
 def _check_free(bundle: Path, own: Peer, near: tuple[str, ...], known: dict[str, AgentConfig]) -> None:
     first = next(iter(known.values()))
-    kind = visits.make(first.method, first.dimension, len(first.agents))
+    kind = visits.visits_for(first.method, first.dimension, len(first.agents))
     if not kind.exact:
         raise AmbleError(f"{first.method.label} counts its agents at the start, so nobody can join its runs later.")
     taken = {name.lower() for name in (*known, *first.agents, TAKEN)} | {

@@ -1,0 +1,38 @@
+"""Departure: an agent that is to leave takes its shares out, tells its neighbours, and hands on what it holds."""
+
+import math
+from dataclasses import dataclass, field
+
+from amble.live.core.custody import Custodian
+from amble.live.core.effects import Left, Report
+from amble.live.core.message import Epoch, Leaving
+
+NEVER = Epoch(-1, 0)  # of a share that was taken out again
+
+
+@dataclass
+class Departure:
+    custodian: Custodian
+    leave_by_s: float = math.inf
+    parted: set[str] = field(default_factory=set)  # neighbours that know that this agent leaves
+    part_s: float = 0.0  # when those who do not are asked again
+
+    def look(self, now: float) -> None:
+        """Whether it is done: all shares are out, nothing more is coming, and what was here is in other hands."""
+        custodian, state, settings = self.custodian, self.custodian.state, self.custodian.settings
+        inside = [m for m in range(settings.tokens) if (share := state.share(m)) and share.epoch != NEVER]
+        waiting = [m for m, _ in state.custodies() if not custodian.errands[m].done]
+        sending = set(state.neighbours.up) - self.parted
+        if not inside and sending and now >= self.part_s:
+            self.part_s = now + settings.retry_s
+            for name in sorted(sending):
+                state.ask(name, Leaving(state.me))
+        if not inside and (now >= self.leave_by_s or not (waiting or sending)):
+            left = Left(True, "all that it gave is out of the model")
+        elif now >= self.leave_by_s:
+            tokens = ", ".join(map(str, inside))
+            left = Left(False, f"its time was over: tokens {tokens} are recounted without it, as without the dead")
+        else:
+            return
+        state.persist({"left": left})
+        state.report(Report("left", words=left.words))

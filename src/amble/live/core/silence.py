@@ -1,0 +1,67 @@
+"""The back-stop: a token that nobody near has seen for very long is asked for, and then reissued."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from amble.live.core.chance import SILENCE, draw
+from amble.live.core.custody import Custodian
+from amble.live.core.effects import Custody, Sight
+from amble.live.core.message import Answer, Ended, Epoch, Found, Refused, Seek, Token
+
+
+@dataclass
+class Silence:
+    custodian: Custodian
+    sought_s: dict[int, float] = field(default_factory=dict)  # when a token that is not seen was last asked for
+    unknown: set[int] = field(default_factory=set)  # tokens that a neighbour who was asked has not seen either
+
+    def look(self, now: float, m: int) -> None:
+        """Long unseen: ask around, and when that brings nothing, reissue the last copy."""
+        custodian, state, settings = self.custodian, self.custodian.state, self.custodian.settings
+        seen_s = custodian.seen_s[m]
+        if not custodian.visits.exact or now - seen_s < settings.silence_s or now < self._due_s(m):
+            return
+        if self.sought_s.get(m, -math.inf) <= seen_s:
+            self.sought_s[m] = now
+            self.unknown.discard(m)
+            for name in state.neighbours.up:
+                state.ask(name, Seek(m, state.me))
+        elif now >= self.sought_s[m] + settings.patience_s:
+            custody, newcomer = state.custody(m), settings.indices[state.me] >= len(settings.agents)
+            if custody is None and (m not in self.unknown or newcomer):
+                custodian.seen_s[m] = now  # alone, or come later: it may well be about, so it is asked for again
+            else:
+                custodian.reissue(now, m, custody or self._beginning(m))
+
+    def _due_s(self, m: int) -> float:
+        """When a token that is not seen is asked for; not by all at once."""
+        settings, me = self.custodian.settings, self.custodian.state.me
+        return self.custodian.seen_s[m] + settings.silence_s * (
+            1 + draw(settings, me, m, settings.indices[me], SILENCE)
+        )
+
+    def _beginning(self, m: int) -> Custody:
+        """A token as everybody knows it began: its first agent may have died before anybody else had it."""
+        custodian = self.custodian
+        epoch = Epoch(0, m % len(custodian.settings.agents))
+        return Custody(Token(m, epoch, 0, custodian.state.me, custodian.visits.parcel(m)), "", "", Sight(epoch, 0))
+
+    def answered(self, now: float, question: Seek, answer: Answer | None) -> None:
+        mine = self.custodian.state.sight(question.token)
+        if isinstance(answer, Found) and (mine is None or (answer.epoch, answer.hop) > mine):
+            self.custodian.seen_s[question.token] = now  # it is about
+        elif isinstance(answer, Ended):
+            self.custodian.state.stop(*answer.ending)
+        elif isinstance(answer, Refused):
+            self.unknown.add(question.token)
+
+    def times(self, now: float) -> Iterator[float]:
+        """When something is due."""
+        settings = self.custodian.settings
+        for m, seen_s in self.custodian.seen_s.items():
+            silent_s = seen_s + settings.silence_s
+            yield silent_s
+            if now >= silent_s:
+                yield self._due_s(m)
+                yield self.sought_s.get(m, now) + settings.patience_s
