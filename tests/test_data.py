@@ -1,6 +1,7 @@
 """Named data sets: where they are looked for, real downloads from a real server, and what is refused."""
 
 import bz2
+import gzip
 import hashlib
 import lzma
 import os
@@ -375,3 +376,76 @@ def test_somebody_who_watches_sees_a_bar(tmp_path):
 def test_help_has_examples(tmp_path):
     for words, example in ((["data"], "amble data get all"), (["data", "get"], "amble data get cpusmall cadata")):
         assert example in run_amble(*words, "--help", cwd=tmp_path).stdout
+
+
+def table_files(tmp_path):
+    """Three rows as every kind of file that holds a table or arrays, packed or not, by the file's name."""
+    import pandas
+
+    frame = pandas.DataFrame({"town": ["Ulm", "Bonn", "Ulm"], "rooms": [3.0, 2.0, 1.5], "price": Y})
+    csv = frame.to_csv(index=False).encode()
+    frame.to_parquet(tmp_path / "rows.parquet")
+    np.savez(tmp_path / "rows.npz", X=X, y=Y)
+    return {
+        "rows.csv": csv,
+        "rows.csv.gz": gzip.compress(csv),
+        "rows.tsv.xz": lzma.compress(csv.replace(b",", b"\t")),
+        "rows.parquet": (tmp_path / "rows.parquet").read_bytes(),
+        "rows.npz": (tmp_path / "rows.npz").read_bytes(),
+    }
+
+
+@pytest.mark.parametrize("file", ["rows.csv", "rows.csv.gz", "rows.tsv.xz", "rows.parquet", "rows.npz"])
+def test_a_named_set_may_be_a_file_of_any_kind(file, tiny, server, tmp_path, monkeypatch):
+    content = table_files(tmp_path)[file]
+    server.files[f"/far/{file}"] = content
+    (tmp_path / file).write_bytes(content)
+    options = {} if file.endswith(".npz") else {"target": "price", "categorical": "one-hot"}
+    rows = amble.read_file(tmp_path / file, **options)
+    name = file.removesuffix(".gz").removesuffix(".xz")
+    part = Part(name, f"{server.url}/far/{file}", 3, len(content), checksum(rows.X, rows.y))
+    target = options.get("target")
+    monkeypatch.setitem(
+        SETS, "rows", Known("regression", 3, rows.X.shape[1], parts=(part,), target=target, one_hot=True)
+    )
+    monkeypatch.setenv("AMBLE_DATA_URL", "http://127.0.0.1:1/a-mirror-of-the-libsvm-page")
+    data = amble.load("rows")
+    assert (tiny / file).read_bytes() == content
+    assert np.array_equal(data.X, rows.X)
+    assert np.array_equal(data.y, Y)
+    assert (data.columns, data.target) == (rows.columns, rows.target)
+    (tiny / file).write_bytes(content[: len(content) // 2])
+    with refused("delete it, and fetch it again with: amble data get rows"):
+        amble.load("rows")
+    assert [path.name for path, fetched in cache.get("rows") if fetched] == [file]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_published_test_part_has_the_training_parts_categories(server, monkeypatch):
+    files = {"train.csv": "town,price\nUlm,1.5\nBonn,2\n", "test.csv": "town,price\nBonn,3\n"}
+    server.files |= {f"/{file}": text.encode() for file, text in files.items()}
+    rows = {"train.csv": ([[0.0, 1.0], [1.0, 0.0]], [1.5, 2.0]), "test.csv": ([[1.0, 0.0]], [3.0])}
+    parts = tuple(
+        Part(file, f"{server.url}/{file}", len(y), 20, checksum(np.array(X), np.array(y)))
+        for file, (X, y) in rows.items()
+    )
+    monkeypatch.setitem(SETS, "towns", Known("regression", 2, 2, parts=parts, target="price", one_hot=True))
+    data = amble.load("towns")
+    assert data.columns == ("town=Bonn", "town=Ulm")
+    assert (data.X_test.tolist(), data.y_test.tolist()) == ([[1.0, 0.0]], [3.0])
+
+
+@pytest.mark.usefixtures("tiny")
+def test_labels_that_are_text_count_in_the_checksum(server, monkeypatch):
+    server.files["/pets.csv"] = b"weight,pet\n4.5,cat\n20,dog\n"
+
+    def publish(labels):
+        digest = checksum(np.array([[4.5], [20]]), np.array(labels))
+        part = Part("pets.csv", f"{server.url}/pets.csv", 2, 20, digest)
+        monkeypatch.setitem(SETS, "pets", Known("classification", 2, 1, 2, (part,), target="pet"))
+
+    publish(["dog", "cat"])
+    with refused("is not pets.csv as it was published"):
+        amble.load("pets")
+    publish(["cat", "dog"])
+    assert amble.load("pets").y.tolist() == ["cat", "dog"]

@@ -8,7 +8,8 @@ __version__ = "0.1.0"
 # what `amble.NAME` is and where it lives; each is imported when first used, so that `import amble` is light
 _HOMES = {
     "amble.simulation.comparison": ["Comparison", "compare"],
-    "amble.data.datasets": ["Dataset", "load"],
+    "amble.data.datasets": ["Dataset"],
+    "amble.data.loading": ["load"],
     "amble.data.files": ["read_file"],
     "amble.errors": ["AmbleError"],
     "amble.methods.parameters": ["method"],

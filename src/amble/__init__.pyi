@@ -3,8 +3,8 @@
 
 from amble import networks as networks
 from amble.data.datasets import Dataset as Dataset
-from amble.data.datasets import load as load
 from amble.data.files import read_file as read_file
+from amble.data.loading import load as load
 from amble.errors import AmbleError as AmbleError
 from amble.losses.registry import *
 from amble.methods.parameters import method as method

@@ -64,9 +64,13 @@ def need(module: str, extra: str) -> Any:
         raise not_installed(extra) from error
 
 
-def not_installed(extra: str) -> AmbleError:
+class NotInstalled(AmbleError):
+    """An optional package is missing."""
+
+
+def not_installed(extra: str) -> NotInstalled:
     install = f"pip install 'amble[{extra}]', or pip install '.[{extra}]' in a clone"
-    return AmbleError(f"this needs amble[{extra}], which is not installed: {install}")
+    return NotInstalled(f"this needs amble[{extra}], which is not installed: {install}")
 
 
 def shown(value: Any) -> str:

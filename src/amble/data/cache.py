@@ -1,22 +1,24 @@
 """The files of the named data sets: in the folder AMBLE_DATA, in the user's cache, or downloaded on first use.
 
-AMBLE_DATA_URL in the environment takes the place of the LIBSVM page's address: a mirror, or a server in a test.
+AMBLE_DATA_URL in the environment takes the place of the LIBSVM page's address: a mirror, or a server in a test. A file
+with a web address of its own comes from there.
 """
 
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from amble.data import libsvm
+from amble.data.datasets import Dataset
+from amble.data.files import TABLES, read_content
 from amble.data.known import SETS, Part, checksum
-from amble.data.packed import read_bytes, unpacked
-from amble.errors import AmbleError, Unusable, unusable
+from amble.data.packed import inner_suffix, read_bytes, unpacked
+from amble.errors import AmbleError, NotInstalled, Unusable, unusable
 
 PAGE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 UNPACKED_BYTES_MAX = 512 * 2**20
-PACKINGS = (".bz2", ".xz", "")
+PACKINGS = (".bz2", ".xz", ".gz", "")
 
 
 def cache_folder() -> Path:
@@ -41,24 +43,41 @@ def find(part: Part) -> Path | None:
 
 
 def url_of(part: Part) -> str:
+    if "://" in part.address:
+        return part.address
     return (os.environ.get("AMBLE_DATA_URL") or PAGE).rstrip("/") + "/" + part.address
 
 
-def check(name: str, part: Part, content: bytes, where: str) -> tuple[Any, Any]:
-    """X and y of a part, if its file is whole and holds the values that were published."""
-    X, y = libsvm.parse(unpacked(content, where, UNPACKED_BYTES_MAX), where, SETS[name].columns)
-    found = checksum(X, y)
-    if found != part.sha256:
+def check(name: str, part: Part, content: bytes, where: str) -> Dataset:
+    """The rows of a part, if its file is whole and holds the values that were published."""
+    known, kind, content = SETS[name], inner_suffix(Path(part.file)), unpacked(content, where, UNPACKED_BYTES_MAX)
+    if kind in (*TABLES, ".npz"):
+        target, categorical = known.target if kind in TABLES else None, "one-hot" if known.one_hot else "refuse"
+        first = known.parts[0]  # a test part has the categories of the training part
+        columns = read_part(name, first).columns if known.one_hot and part is not first else None
+        try:
+            data = read_content(content, kind, name, where, known.task, target, None, categorical, columns)
+        except NotInstalled:
+            raise
+        except AmbleError as error:
+            raise unusable(
+                f"{where} is not {part.file} as it was published ({str(error).rstrip('.')})", "copy it again"
+            ) from error
+    else:
+        X, y = libsvm.parse(content, where, known.columns)
+        data = Dataset(name, known.task, X, y, columns=known.names, target=known.target)
+    digest = checksum(data.X, data.y)
+    if digest != part.sha256:
         raise unusable(
-            f"{where} is not {part.file} as it was published: the checksum of its {len(y):,} rows begins with "
-            f"{found[:12]}, and that of the {part.rows:,} published ones with {part.sha256[:12]}",
+            f"{where} is not {part.file} as it was published: the checksum of its {len(data.y):,} rows begins with "
+            f"{digest[:12]}, and that of the {part.rows:,} published ones with {part.sha256[:12]}",
             "copy it again",
         )
-    return X, y
+    return data
 
 
-def read_part(name: str, part: Part) -> tuple[Any, Any]:
-    """X and y of a part, downloaded first if it is nowhere here."""
+def read_part(name: str, part: Part) -> Dataset:
+    """The rows of a part, downloaded first if it is nowhere here."""
     path = find(part) or fetch(name, part)
     try:
         return check(name, part, read_bytes(path), str(path))

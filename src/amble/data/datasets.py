@@ -1,16 +1,9 @@
-"""Dataset: rows, targets and the names of their columns; and loading one by its name."""
+"""Dataset: rows, targets and the names of their columns."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from amble.data import embedded
-from amble.data.cache import read_part
-from amble.data.known import SETS
-from amble.errors import unknown
-
-NAMES = tuple(SETS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,34 +50,3 @@ class Dataset:
 def count(number: int, one: str, several: str | None = None) -> str:
     """1 row, 2,000 rows."""
     return f"{number:,} {one if number == 1 else several or one + 's'}"
-
-
-def load(name: str) -> Dataset:
-    """A data set by name.
-
-    Parameters
-    ----------
-    name : diabetes (regression), breast_cancer (two classes) and digits (ten) are embedded. The files of cpusmall and
-        cadata (regression), ijcnn1 (two classes) and usps (ten) are looked for in the folder that the environment
-        variable AMBLE_DATA names, then in the user's cache (~/.cache/amble), and else downloaded to the cache from the
-        LIBSVM page; their values are checked against a checksum each time.
-
-    Returns
-    -------
-    Dataset
-
-    Example
-    -------
-    >>> import amble
-    >>> amble.load("diabetes")
-    Dataset(diabetes: regression, 442 rows, 10 columns, target progression)
-    """
-    if not isinstance(name, str) or name not in SETS:
-        raise unknown("data set", name, SETS)
-    known = SETS[name]
-    if not known.parts:
-        X, y, names = embedded.read(name)
-        return Dataset(name, known.task, X, y, columns=names, target=known.target)
-    X, y = read_part(name, known.parts[0])
-    X_test, y_test = read_part(name, known.parts[1]) if len(known.parts) > 1 else (None, None)
-    return Dataset(name, known.task, X, y, X_test, y_test, known.names, known.target)

@@ -70,10 +70,27 @@ def read_file(
         raise AmbleError(f"target={target!r} was given for {path}, which says itself what the target is; leave it out.")
     if by is not None and kind not in TABLES:
         raise AmbleError(f"by={by!r} was given for {path}, which has no named columns; give groups= to amble.split.")
-    if kind in TABLES:
-        return from_table(read_table(path, header, columns), name, task, target, categorical, columns, by)
     refuse_header(path, header)
-    where, content = str(path), unpacked(read_bytes(path), str(path))
+    content = unpacked(read_bytes(path), str(path))
+    return read_content(content, kind, name, str(path), task, target, header, categorical, columns, by)
+
+
+def read_content(
+    content: bytes,
+    kind: str,
+    name: str,
+    where: str,
+    task: str | None,
+    target: str | int | None = None,
+    header: bool | None = None,
+    categorical: str = "refuse",
+    columns: Sequence[str] | None = None,
+    by: str | int | None = None,
+) -> Dataset:
+    """A data set from what a file holds, unpacked; `kind` is the ending that says the format."""
+    if kind in TABLES:
+        table = table_from(content, kind, where, header, columns)
+        return from_table(table, name, task, target, categorical, columns, by)
     if kind == ".npz":
         return read_npz(content, name, where, task, columns)
     X, y = libsvm.parse(content, where, None if columns is None else len(columns))
@@ -91,7 +108,18 @@ def read_table(
 ) -> Table:
     """A .csv, .tsv or .parquet file: those of its columns that `keep` chooses by their names."""
     refuse_header(path, header)
-    kind, where, content = inner_suffix(path), str(path), unpacked(read_bytes(path), str(path))
+    content = unpacked(read_bytes(path), str(path))
+    return table_from(content, inner_suffix(path), str(path), header, columns, keep)
+
+
+def table_from(
+    content: bytes,
+    kind: str,
+    where: str,
+    header: bool | None,
+    columns: Sequence[str] | None,
+    keep: Callable[[list[str]], list[str]] | None = None,
+) -> Table:
     if kind == ".parquet":
         return parquet.read(content, where, keep or list)
     as_cells = any("=" in name for name in columns or ())  # categories may look like numbers

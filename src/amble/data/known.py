@@ -1,4 +1,7 @@
-"""The table of named data sets: three come with scikit-learn, the paper's four are files of the LIBSVM page."""
+"""The table of named data sets: three come with scikit-learn, the paper's four are files of the LIBSVM page.
+
+A new one is an entry of SETS: a file of any kind that `amble.read_file` reads, packed or not.
+"""
 
 import hashlib
 from typing import Any, NamedTuple
@@ -9,8 +12,8 @@ import numpy as np
 class Part(NamedTuple):
     """One published file. Its checksum is that of the values, as the same rows are published in several spellings."""
 
-    file: str  # the name without an ending that says how it is packed
-    address: str  # below the page's own
+    file: str  # the name without an ending that says how it is packed: its own ending says the format
+    address: str  # a web address, or what comes below that of the LIBSVM page
     rows: int
     size_bytes: int  # of the download, about
     sha256: str
@@ -24,8 +27,9 @@ class Known(NamedTuple):
     columns: int
     classes: int = 0
     parts: tuple[Part, ...] = ()  # training and, where one is published, test
-    names: tuple[str, ...] | None = None
-    target: str | None = None
+    names: tuple[str, ...] | None = None  # of the columns, where the file does not say them
+    target: str | None = None  # its name; in a table, which column it is
+    one_hot: bool = False  # whether columns of text become one of 0 and 1 per category
 
 
 CPUSMALL, CADATA, IJCNN1, IJCNN1_TEST, USPS, USPS_TEST = (
@@ -61,8 +65,10 @@ SETS = {
 
 
 def checksum(X: Any, y: Any) -> str:
-    """SHA-256 of the shape, the targets and the rows, as little-endian doubles; -0 counts as 0."""
+    """SHA-256 of the shape, the targets and the rows, as little-endian doubles; -0 counts as 0, text is UTF-8."""
     sha = hashlib.sha256(f"{X.shape[0]} {X.shape[1]}".encode())
     for values in (y, X):
-        sha.update((np.ascontiguousarray(values) + 0.0).astype("<f8").tobytes())
+        array = np.ascontiguousarray(values)
+        text = "\n".join(array.tolist()).encode() if array.dtype.kind == "U" else None
+        sha.update((array + 0.0).astype("<f8").tobytes() if text is None else text)
     return sha.hexdigest()

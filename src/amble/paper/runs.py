@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from amble import methods
-from amble.data.datasets import load
+from amble.data.loading import load
 from amble.errors import AmbleError
 from amble.files import ending as ending_of
 from amble.files import write_whole

@@ -9,8 +9,9 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from amble import methods, networks
-from amble.data.datasets import NAMES, Dataset, load
+from amble.data.datasets import Dataset
 from amble.data.files import read_file
+from amble.data.loading import NAMES, load
 from amble.errors import AmbleError, unknown
 from amble.files import read_toml
 from amble.methods import own
