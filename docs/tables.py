@@ -11,8 +11,8 @@ from typing import Any
 from amble.paper.page import CAPTIONS, TUNED
 from amble.paper.plan import LOCAL
 from amble.report.claims import Cell, Verdict
-from amble.report.results import cell_text, quantity
 from amble.report.sections import TIME, UNITS
+from amble.report.text import cell_text, quantity
 
 DOCS = Path(__file__).parent
 KEPT = DOCS / "paper.json"

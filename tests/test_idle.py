@@ -10,7 +10,7 @@ import amble
 from amble import networks
 from amble.report.made import made
 from amble.report.sections import Section
-from amble.report.table import percent
+from amble.report.text import percent
 from amble.schedule.timing import Timing
 
 N = 8

@@ -21,7 +21,7 @@ from amble.paper.plan import LOCAL
 from amble.paper.verdicts import Side
 from amble.paper.worked_example import UPDATES, copies_changed, problem, visits_of, worked_example
 from amble.report.claims import Verdict
-from amble.report.results import claim_block
+from amble.report.page_tables import claim_block
 
 pytestmark = pytest.mark.long
 

@@ -15,14 +15,15 @@ import pytest
 import amble
 from amble.cli import main
 from amble.drawing import COLOURS
-from amble.report import results
 from amble.report.claims import Cell, Claim, Row, Verdict
 from amble.report.curves import section_curves
 from amble.report.export import COLUMNS, find_runs, write_curves, write_report
 from amble.report.figures import section_figure
 from amble.report.looks import looks
+from amble.report.measures import band
 from amble.report.page import LINKS_MAX, pictures, write_page
-from amble.report.sections import Line, Section, band, columns, group, lines, slugs
+from amble.report.sections import Line, Section, columns, group, lines, slugs
+from amble.report.text import reach_text
 from amble.results.reaching import reach
 
 METHODS = [amble.IBCD(), amble.APIBCD(tokens=3), amble.WPG(alpha=0.2)]
@@ -198,12 +199,12 @@ def test_reach_is_from_where_on_it_stays_within(runs, digits):
 
 def test_a_seed_that_never_got_there_counts_as_infinite():
     nan = float("nan")
-    assert results.reach_words([1e-3, 3e-3, 2e-3], "time_s") == "2 ms"
-    assert results.reach_words([1e-3, nan, 2e-3], "time_s") == "2 ms (2 of 3)"
-    assert results.reach_words([1e-3, nan, nan], "time_s") == "– (1 of 3)"
-    assert results.reach_words([nan], "comm_units") == "–"
-    assert results.reach_words([1234.0], "comm_units") == "1,234"
-    assert results.reach_words([999_999.0], "bytes") == "1 MB"
+    assert reach_text([1e-3, 3e-3, 2e-3], "time_s") == "2 ms"
+    assert reach_text([1e-3, nan, 2e-3], "time_s") == "2 ms (2 of 3)"
+    assert reach_text([1e-3, nan, nan], "time_s") == "– (1 of 3)"
+    assert reach_text([nan], "comm_units") == "–"
+    assert reach_text([1234.0], "comm_units") == "1,234"
+    assert reach_text([999_999.0], "bytes") == "1 MB"
 
 
 def expected_cells(line):
@@ -217,7 +218,7 @@ def expected_cells(line):
                 values = run.history[f"metric{line.column_suffix}"]
                 stays = [k for k in range(len(values)) if (values[k:] <= limit).all()]
                 found.append(float(run.history[cost][stays[0]]) if stays else float("nan"))
-            cells.append(results.reach_words(found, cost))
+            cells.append(reach_text(found, cost))
     for column, form in (("metric", ".4f"), ("distance", ".2g")):
         ended = [run.history[column + line.column_suffix][-1] for run in line.runs]
         cells.append(format(np.median(ended), form))

@@ -12,8 +12,9 @@ from amble.paper.numbers import WITHIN, numbers
 from amble.paper.other_claims import Study
 from amble.paper.plan import FIGURES
 from amble.report.claims import Cell, Claim, Row, Verdict
-from amble.report.results import NONE, claim_block
+from amble.report.page_tables import claim_block
 from amble.report.sections import Section
+from amble.report.text import NONE
 
 DOCS = Path(__file__).parent.parent / "docs"
 spec = importlib.util.spec_from_file_location("tables", DOCS / "tables.py")

@@ -19,7 +19,7 @@ from amble.paper import plan
 from amble.paper import runs as paper_runs
 from amble.paper.verdicts import Side, cost_to_close, horizon, judge, paper_claims
 from amble.report.claims import Verdict
-from amble.report.results import cell_text
+from amble.report.text import cell_text
 
 pytestmark = pytest.mark.long
 

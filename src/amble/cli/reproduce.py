@@ -58,7 +58,7 @@ def reproduce(
     from amble.paper import trials as claim_trials
     from amble.paper.other_claims import studies
     from amble.paper.page import sections_of, write_all
-    from amble.report.table import studies_table, verdict_table
+    from amble.report.terminal import verdict_table
     from amble.simulation.experiment import make_folder
 
     if compute not in ("measured", "model"):
@@ -90,9 +90,10 @@ def reproduce(
     others = studies(trials) if trials else []
     written = write_all(out, sections, others, paper_runs.machine_of(out), quick)
     for group in dict.fromkeys(section.group for section in sections if section.claims):
-        screen.print(verdict_table([section for section in sections if section.group == group]))
+        tested = {each.title.replace(": ", "\n"): each.claims for each in sections if each.group == group}
+        screen.print(verdict_table(f"Which claims held{f', {group}' if group else ''}", tested))
     if others:
-        screen.print(studies_table(others))
+        screen.print(verdict_table("Other claims", {"verdict": [claim for study in others for claim in study.claims]}))
     if figure is not None:
         say("Other claims were left out, as --figure was given; without it they are tested.")
     say_written(out, [path.name for path in written], f"; the runs are in {out}/runs")

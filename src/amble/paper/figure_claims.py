@@ -8,8 +8,8 @@ import numpy as np
 
 from amble.paper.verdicts import LEVELS, Find, Side, cost_to_close, judge, outcome
 from amble.report.claims import Cell, Claim, Row, Verdict, overall
-from amble.report.results import quantity
 from amble.report.sections import TIME, UNITS
+from amble.report.text import quantity
 from amble.results.reaching import LOCAL, records_within
 from amble.results.run import Run
 from amble.schedule.rounds import Rounds

@@ -11,8 +11,8 @@ from amble import methods
 from amble.files import write_whole
 from amble.paper.other_claims import Study
 from amble.report.claims import Cell, Claim
+from amble.report.measures import costs_to_reach, median_cost
 from amble.report.sections import TIME, UNITS, Line, Section, best_metric, lines
-from amble.results.reaching import reach
 
 NAME = "paper.json"
 WITHIN = 0.001  # of the optimum's metric
@@ -73,12 +73,7 @@ def _cell(cell: Cell) -> list[float | None] | None:
 def _line(line: Line) -> dict[str, Any]:
     """A method with its settings, and the median cost to come and stay near the optimum; None: not in the budget."""
     first = line.runs[0]
-    column = f"metric{line.column_suffix}"
-    needed: dict[str, Any] = {}
-    for cost in (TIME, UNITS):
-        budget = line.budgets.get(cost, np.inf)
-        each = [reach(run, column, cost, WITHIN, run.problem["optimum_metric"], budget) for run in line.runs]
-        needed[cost] = _plain(float(np.median(np.where(np.isnan(each), np.inf, each))))
+    needed = {cost: _plain(median_cost(costs_to_reach(line, cost, WITHIN))) for cost in (TIME, UNITS)}
     return {
         "method": first.method.label,
         "settings": methods.settings(first.method),

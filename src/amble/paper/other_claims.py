@@ -9,8 +9,8 @@ from amble.paper.trials import CYCLE, FIGURE, RANDOM_WALK, SIZES, TIME_S_PER_AGE
 from amble.paper.verdicts import COMPARABLE, WORDS, Side, cost_to_close, outcome
 from amble.paper.worked_example import copies_changed, visits_of, worked_example
 from amble.report.claims import Cell, Claim, Row, Verdict, overall
-from amble.report.results import quantity
 from amble.report.sections import TIME, UNITS
+from amble.report.text import quantity
 from amble.results.reaching import LOCAL
 from amble.results.run import Run
 

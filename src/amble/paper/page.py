@@ -11,8 +11,9 @@ from amble.paper.plan import ASSUMPTIONS, DENSITY, TOKENS, Figure, Job
 from amble.paper.verdicts import paper_claims
 from amble.report.export import write_report
 from amble.report.markup import Markup, picture, tag
-from amble.report.results import claim_block, quantity
+from amble.report.page_tables import claim_block
 from amble.report.sections import TIME, UNITS, Section
+from amble.report.text import quantity
 from amble.results.pictures import timeline_figure
 from amble.results.run import Run
 

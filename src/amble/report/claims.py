@@ -1,6 +1,6 @@
 """Claim: a sentence that the runs are to show, the verdict on it, and the small table of numbers that decides it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -50,3 +50,9 @@ class Claim:
     rows: tuple[Row, ...] = ()
     verdicts: tuple[Verdict, ...] = ()  # one for each column, or for the last ones
     left_out: int = 0  # baselines that are not in the table because at every level others are as good or better
+
+
+def by_claim(columns: Sequence[Sequence[Claim]]) -> dict[str, list[Verdict | None]]:
+    """Each claim's verdicts, one per column of claims; None in a column that has not this claim."""
+    verdicts = [{claim.text: claim.verdict for claim in claims} for claims in columns]
+    return {claim.text: [each.get(claim.text) for each in verdicts] for claims in columns for claim in claims}

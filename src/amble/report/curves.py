@@ -6,18 +6,8 @@ from typing import Any, TypedDict
 import numpy as np
 
 from amble.report.looks import Look
-from amble.report.sections import (
-    COSTS,
-    TIME,
-    Section,
-    band,
-    best_metric,
-    columns,
-    first_message,
-    is_accuracy,
-    legend_label,
-    lines,
-)
+from amble.report.measures import band, first_message
+from amble.report.sections import COSTS, TIME, Section, best_metric, columns, is_accuracy, legend_label, lines
 from amble.results.reaching import column_of
 
 DIGITS = 5

@@ -10,7 +10,8 @@ from amble.drawing import STYLES, literal, new_figure, save
 from amble.errors import need
 from amble.report.curves import YAxis, y_axis
 from amble.report.looks import Look, looks
-from amble.report.sections import TIME, UNITS, Line, Section, band, columns, first_message, legend_label, lines
+from amble.report.measures import band, first_message
+from amble.report.sections import TIME, UNITS, Line, Section, columns, legend_label, lines
 from amble.results.pictures import stragglers
 from amble.results.run import Run
 from amble.schedule.rounds import Rounds

@@ -7,11 +7,9 @@ import numpy as np
 
 from amble import methods
 from amble.report.markup import Markup, join, tag
-from amble.report.results import listing, pairs
+from amble.report.page_tables import headings, pairs, table
 from amble.report.sections import Line, Section, lines
-from amble.report.table import BYTES as BYTE_UNITS
-from amble.report.table import SECONDS as SECOND_UNITS
-from amble.report.table import in_units, percent
+from amble.report.text import BYTE_UNITS, SECOND_UNITS, in_units, percent
 from amble.results.run import Run
 from amble.schedule import timing
 
@@ -37,7 +35,8 @@ def made(section: Section) -> Markup:
     shown = {id(line.runs[0]): line for line in reversed(lines(section))}  # the first line of each method's runs
     rows = [_row(line) for line in reversed(shown.values())]
     idle = "Idle: the share of all agents' time in which they did not compute, median over the seeds."
-    return join(pairs(shared), listing("How each method was run.", HEADS, rows), tag("p", idle, class_="note"))
+    caption = "How each method was run."
+    return join(pairs(shared), table(caption, [headings(*HEADS)], rows, caption), tag("p", idle, class_="note"))
 
 
 def _row(line: Line) -> Sequence[str]:

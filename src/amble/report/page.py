@@ -14,7 +14,7 @@ from amble.report.looks import looks
 from amble.report.machine import this_machine
 from amble.report.made import made
 from amble.report.markup import Markup, join, picture, tag
-from amble.report.results import claim_block, pairs, results_table, summary_tables
+from amble.report.page_tables import claim_block, pairs, results_table, summary_tables
 from amble.report.sections import BYTES, UNITS, Section, columns, lines, slugs
 from amble.results.pictures import network_figure
 from amble.results.run import Run

@@ -1,4 +1,4 @@
-"""Section: what one figure of the page shows, and the numbers behind it. Pure: runs in, arrays out."""
+"""Section: what one figure of the page shows: which runs, as which lines."""
 
 import json
 import re
@@ -14,7 +14,6 @@ from amble.results.reaching import LOCAL, column_of
 from amble.results.run import Run, settings_text
 from amble.schedule import timing
 
-POINTS = 160  # of a band's grid of costs
 READINGS_APART = 0.01  # relative difference of the two readings of the model from which both are drawn
 MEAN_OF_X = "mean of x"
 DISTANCES_APART = 1e-3  # below it two distances are both near zero, and one line says it all
@@ -121,15 +120,6 @@ def legend_label(line: Line) -> str:
     return line.label + " (diverged)" * any(run.stopped == "diverged" for run in line.runs)
 
 
-def first_message(runs: Sequence[Run], cost: str) -> float | None:
-    """The cost at which the first message of any run has crossed a link; None if none ever has.
-
-    Before it there are only the first visits of the tokens, each where the token starts.
-    """
-    sent = [run.history[cost][run.history["comm_units"] > 0] for run in runs]
-    return min((float(each[0]) for each in sent if len(each)), default=None)
-
-
 def _readings_differ(run: Run, column: str) -> bool:
     """Whether the tokens' mean and the mean of x are far enough apart, late in the run, to draw both."""
     if column == "objective":
@@ -191,26 +181,3 @@ def _what_differs(mine: str, all_of_them: list[str]) -> str:
     every = [json.loads(each) for each in all_of_them]
     own = json.loads(mine)
     return ", ".join(f"{key}={own[key]}" for key in own if any(other[key] != own[key] for other in every))
-
-
-def band(line: Line, cost: str, column: str) -> tuple[Any, Any, Any, Any]:
-    """Costs, and at each of them the lowest, the median and the highest value over the seeds.
-
-    The grid is logarithmic, from the first cost above zero to the budget, or to where the first of the runs ends, so
-    that every point is over the same seeds. A run's value at a cost is that of its last record at or before it.
-    """
-    paid = [run.history[cost] for run in line.runs]
-    last = min(line.budgets.get(cost, np.inf), *(float(each[-1]) for each in paid))
-    first = min((float(each[each > 0][0]) for each in paid if (each > 0).any()), default=0.0)
-    if not 0 < first <= last:
-        return (np.zeros(0),) * 4
-    x = np.geomspace(first, last, POINTS if last > first else 1)
-    name = column + line.column_suffix
-    values = np.array(
-        [
-            column_of(run, name)[np.searchsorted(each, x, side="right") - 1]
-            for run, each in zip(line.runs, paid, strict=True)
-        ]
-    )
-    with np.errstate(all="ignore"):  # a diverged run is infinite or nan, and so is its band
-        return x, values.min(axis=0), np.median(values, axis=0), values.max(axis=0)

@@ -98,7 +98,7 @@ class Comparison:
         >>> runs.table().row_count
         2
         """
-        from amble.report.table import comparison_table
+        from amble.report.terminal import comparison_table
 
         return comparison_table(self.runs)
 
