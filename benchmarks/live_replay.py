@@ -24,7 +24,7 @@ LATE_S = 20.0
 
 
 def train(folder, data, hops, kills):
-    """Kill -9 of a random agent, again and again; every third stays away until its tokens are issued anew.
+    """Kill -9 of a random agent, again and again; every third stays away until its tokens are reissued.
 
     None after the run's end; and who came back when all others had gone is not waited for.
     """

@@ -124,7 +124,7 @@ def walks(cluster):
 
 
 def longest_rest_s(cluster, begin_s, end_s):
-    """The longest time that a token stood still between these two."""
+    """The longest pause of a token between these two."""
     rests = []
     for found in walks(cluster).values():
         inside = found[(found >= begin_s - 1) & (found <= end_s + 30)]
@@ -133,8 +133,8 @@ def longest_rest_s(cluster, begin_s, end_s):
 
 
 def again_after_s(times, kills):
-    """The longest time between a kill during which a token stood still and its next visit; a second one may come while
-    it still stands for the first, and then it is the second that counts."""
+    """The longest time between a kill that stopped a token and the token's next visit; a second one may come while
+    the token still waits because of the first, and then the second counts."""
     before = np.searchsorted(kills, times[1:]) - 1  # the last kill before each visit
     during = (before >= 0) & (np.array(kills)[before] > times[:-1]) & (np.diff(times) > 1.0)
     return float((times[1:] - np.array(kills)[before])[during].max(initial=0.0))
@@ -195,8 +195,8 @@ def death(folder, given, method=None):
 
 
 def tracked(folder, given):
-    words, distance, stood_s = death(folder, given, amble.APIBCD(tau=0.05, tokens=2, token_rule="tracked"))
-    return f"{words}, API-BCD tracked", distance, stood_s
+    words, distance, pause_s = death(folder, given, amble.APIBCD(tau=0.05, tokens=2, token_rule="tracked"))
+    return f"{words}, API-BCD tracked", distance, pause_s
 
 
 def freeze(folder, given):
@@ -285,10 +285,10 @@ def disk(folder, given):
             time.sleep(5)
             filler.unlink()
             distance = finish(cluster, problem)
-        stood_s = longest_rest_s(cluster, begin_s, begin_s + 10)
+        pause_s = longest_rest_s(cluster, begin_s, begin_s + 10)
     finally:
         subprocess.run(["umount", str(small)], check=False)
-    return "one of 8 with a full disk for 5 s", distance, stood_s
+    return "one of 8 with a full disk for 5 s", distance, pause_s
 
 
 @contextmanager
@@ -339,9 +339,9 @@ def grey(folder, given):
             subprocess.run(["fsfreeze", "-u", str(cluster.folder / name)], check=True)
         distance = finish(cluster, problem)
         rates = hops_per_s(cluster, begin_s, given.grey)
-        stood_s = longest_rest_s(cluster, begin_s, begin_s + given.grey)
+        pause_s = longest_rest_s(cluster, begin_s, begin_s + given.grey)
     words = f"the disk of one of 8 hangs for {given.grey:.0f} s: {rates}, doubted by {len(named)} neighbours"
-    return words, distance, stood_s
+    return words, distance, pause_s
 
 
 class OneApart(Apart):
@@ -377,8 +377,8 @@ def one_way(folder, given):
             subprocess.run([*neighbour, "del", THIRD, "dev", "amble0"], check=True)
             distance = finish(cluster, problem)
         rates = hops_per_s(cluster, begin_s, given.grey)
-        stood_s = longest_rest_s(cluster, begin_s, begin_s + given.grey)
-    return f"one link of 5 agents dead one way for {given.grey:.0f} s: {rates}", distance, stood_s
+        pause_s = longest_rest_s(cluster, begin_s, begin_s + given.grey)
+    return f"one link of 5 agents dead one way for {given.grey:.0f} s: {rates}", distance, pause_s
 
 
 SCENES = {
@@ -403,11 +403,11 @@ def main():
             print(f"{name:15} left out: it needs root")
             continue
         with tempfile.TemporaryDirectory() as folder:
-            words, distance, stood_s = SCENES[name](Path(folder) / "bundle", given)
+            words, distance, pause_s = SCENES[name](Path(folder) / "bundle", given)
         fine = distance <= RIGHT
         wrong += not fine
         print(f"{name:15} {words}: distance to the optimum {distance:.1e} ({'right' if fine else 'WRONG'}); "
-              f"a token stood still for {stood_s:.2f} s at most", flush=True)  # fmt: skip
+              f"the longest pause of a token was {pause_s:.2f} s", flush=True)  # fmt: skip
     sys.exit(1 if wrong else 0)
 
 

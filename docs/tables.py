@@ -1,6 +1,6 @@
 """Rewrites the tables of README.md and docs/reproduce.md from docs/paper.json: python docs/tables.py
 
-A table stands between the comments <!-- paper: NAME --> and <!-- end -->. `make paper` makes docs/paper.json anew.
+A table stands between the comments <!-- paper: NAME --> and <!-- end -->. `make paper` rewrites docs/paper.json.
 """
 
 import json

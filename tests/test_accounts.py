@@ -1,4 +1,4 @@
-"""The account of gift methods when tokens are lost, issued again from older copies, and agents die, return or forget.
+"""The account of gift methods when tokens are lost, reissued from older copies, and agents die, return or forget.
 
 Sentences in quotation marks are those at the top of live/accounts.py.
 """
@@ -86,7 +86,7 @@ class Run:
         assert self.visits._sound(account, account.z)
 
     def lose(self, m, author, gone=(), copy=None):
-        """Token m is issued again, from this copy of it, and these are counted out."""
+        """Token m is reissued, from this copy of it, and these are counted out."""
         self.epochs[m] += 1
         flags = np.isin(np.arange(AGENTS), list(gone)) * 1.0
         parcel, hop = copy or (self.parcels[m], self.hops[m])
@@ -109,7 +109,7 @@ def laps(form, count=1):
 @pytest.mark.parametrize("tokens", [1, 2, 3])
 def test_half_the_agents_die_and_return(kind, form, tokens):
     """Every token buries them at another time. The model is the optimum of those who are there, and on its way there it
-    is never larger than without failures: "the weight could become indefinite, and the model explode"."""
+    is never larger than without failures: "the weight could become indefinite, and the model could diverge"."""
     rng, calm = np.random.default_rng(1), Run(kind, form, tokens)
     calm.walk(rng, 40 * AGENTS, range(AGENTS))
     run = Run(kind, form, tokens)
@@ -128,7 +128,7 @@ def test_half_the_agents_die_and_return(kind, form, tokens):
 @every_form
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_lost_every_sum_of_ledgers_is_whole(kind, form, seed):
-    """Tokens issued again from old copies, while the older issue still walks; agents counted out that live; at every
+    """Tokens reissued from old copies, while the older issue still walks; agents counted out that live; at every
     hop the account is the sum of whole gifts, and in the end it is that of those who are there."""
     rng, tokens = np.random.default_rng(seed), 2 + seed % 2
     run, copies, older = Run(kind, form, tokens, seed), [], []
@@ -186,7 +186,7 @@ def test_what_a_copied_agent_gave_is_out_again_once_the_copy_is_gone(kind, form,
     assert run.distance(range(AGENTS)) < 1e-5
 
 
-def test_a_ledger_that_has_no_version_left_begins_anew():
+def test_a_ledger_that_has_no_version_left_starts_again():
     run = Run("logistic", "full", 2)
     run.walk(np.random.default_rng(0), 40, range(AGENTS))
     account = run.parcels[0].token.account
@@ -204,7 +204,7 @@ def test_a_ledger_that_has_no_version_left_begins_anew():
 
 
 def test_a_weight_that_is_no_sum_of_gifts_is_not_read():
-    """Whatever made it so: the model stays, and all give anew."""
+    """Whatever made it so: the model stays, and all give their whole gifts again."""
     run = Run("logistic", "full", 2)
     run.walk(np.random.default_rng(0), 200, range(AGENTS))
     parcel, before = run.parcels[0], run.visits.estimate(run.parcels[0])
@@ -266,7 +266,7 @@ def test_the_paper_s_N_is_that_of_the_agents_whose_gifts_are_read(tokens):
     assert read > 50
 
 
-def test_an_account_that_has_begun_anew_too_often_is_known():
+def test_an_account_that_has_started_again_too_often_is_known():
     run = Run("logistic", "full", 2)
     account = run.parcels[0].token.account
     assert not run.visits.spent(run.parcels[0])

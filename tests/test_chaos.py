@@ -110,7 +110,7 @@ class NoEpoch(Custodian):
 
 
 class DestinationNotKept(CoreState):
-    """The destination is not journaled, and chosen anew after a restart."""
+    """The destination is not journaled, and chosen again after a restart."""
 
     def persist(self, rows, visit=None):
         super().persist(rows, visit)

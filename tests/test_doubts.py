@@ -54,8 +54,7 @@ def _fits(world):
 @pytest.mark.parametrize("trained", ["gifts", "tracked", "full"])
 @pytest.mark.parametrize("grey", ["hangs", "keeps", "refuses"])
 def test_one_grey_agent_does_not_stop_everybody(grey, trained):
-    """protocol.py: "A token that it does not answer for within `stall_s` ... counts as lost: it is reissued round
-    that neighbour"."""
+    """protocol.py: "A token counts as lost if the neighbour does not answer for it within `stall_s`"."""
     scene = Scene(trained)
     well = scene.visits(10.0) / 10
     scene.world.turn_grey("a1", grey)
@@ -68,7 +67,8 @@ def test_one_grey_agent_does_not_stop_everybody(grey, trained):
 
 @pytest.mark.parametrize("grey", ["hangs", "keeps", "refuses"])
 def test_a_grey_agent_that_lasts_costs_many_agents_next_to_nothing(grey):
-    """doubts.py: "no token is risked before it has answered, nor before a time that doubles with each failure"."""
+    """doubts.py: "no token is risked before it has answered, nor before a time is over that doubles with each
+    failure"."""
     scene = Scene(agents=20)
     well = scene.visits(10.0) / 10
     scene.world.turn_grey("a1", grey)
@@ -83,7 +83,7 @@ def test_a_grey_agent_that_lasts_costs_many_agents_next_to_nothing(grey):
 @pytest.mark.parametrize("complete", [True, False], ids=["complete", "ring"])
 @pytest.mark.parametrize("slow_s", [1.5, 3.0, 8.0])
 def test_a_healthy_agent_that_is_slow_is_counted_in(slow_s, complete):
-    """doubts.py: "Answers that take long show that a neighbour's visits do, and then it gets more time." """
+    """doubts.py: "A neighbour whose answers take long has long visits, so it gets more time." """
     scene = Scene(agents=6, complete=complete)
     scene.world.nodes["a2"].slow_s = slow_s
     scene.visits(300.0)
@@ -135,7 +135,7 @@ def test_the_token_goes_round_who_did_not_answer_and_the_status_names_it():
 
 
 def test_where_there_is_no_other_way_it_is_waited_for():
-    """ "... if there is another way, or else waited for": epochs are not used up."""
+    """ "If there is no other way for the token, it waits": epochs are not used up."""
     link = Link(("a", "b"), stall_s=3.0)
     for _ in range(50):
         link.wait(1.0, "a")

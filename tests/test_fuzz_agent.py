@@ -33,7 +33,7 @@ def test_an_agent_that_hears_harmful_messages_is_unharmed(tmp_path, seed):
 
 
 def test_a_matrix_that_cannot_be_solved_is_not_read(tmp_path):
-    """accounts.py: the whole account begins anew, from the model that the agent has."""
+    """accounts.py: the whole account starts again, from the model that the agent has."""
     agent = Agent(tmp_path / "a", METHODS[0])
     parcel = agent.node.visits.parcel(1)
     p = agent.config.dimension

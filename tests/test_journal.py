@@ -216,7 +216,7 @@ def test_a_killed_agent_finds_its_last_state_or_the_next(tmp_path, kill):
 
 
 def files_of(folder):
-    """But not the log's index, which SQLite makes anew as it likes."""
+    """But not the log's index, which SQLite recreates as it likes."""
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and file.name != "j-shm"}
 
 

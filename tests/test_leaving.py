@@ -38,9 +38,9 @@ def left(link):
     return [(name, link.disks[name]["left"].all_out) for name, _ in link.said("left")]
 
 
-def test_one_that_leaves_takes_out_what_it_gave_and_nobody_counts_anew():
-    """ "One that leaves takes its share out of each token that passes, tells its neighbours to send it nothing more,
-    hands on what it holds, and ends once that is done." """
+def test_one_that_leaves_takes_out_what_it_gave_and_nobody_recounts():
+    """ "An agent that leaves takes its share out of each token that comes, tells its neighbours to send it nothing
+    more, and passes on what it holds. It ends when that is done" """
     link = Link()
     link.walk(6)  # from a on, twice round: b is next
     leave(link, "b")
@@ -79,7 +79,7 @@ def test_nobody_leaves_while_a_token_is_on_its_way_there():
 
 
 def test_leaving_has_a_bound():
-    """ "... or `within_s` is over: then it is dead, like any other." """
+    """ "... or when `within_s` is over, and then it counts as dead." """
     link = Link()
     link.walk(2)
     leave(link, "b")

@@ -49,7 +49,7 @@ def run_command(monkeypatch, capsys, *arguments):
     ids=str,
 )
 def test_settings_of_every_kind_reach_both_engines(settings):
-    """Whole numbers, truth values and text decide what is computed; numbers of a formula do not compile anew."""
+    """Whole numbers, truth values and text decide what is computed; numbers of a formula do not recompile the loop."""
     one, other = (go(Steps(**settings), engine=engine) for engine in ("compiled", "plain"))
     np.testing.assert_allclose(one.consensus, other.consensus, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(one.models, other.models, rtol=1e-9, atol=1e-12)

@@ -13,7 +13,7 @@ from linked_cores import NAMES, PATIENCE_S, SILENCE_S, Link
 
 
 def test_a_token_walks_its_way():
-    """ "A token is always in somebody's hands." """
+    """ "Some agent always has custody of a token." """
     link = Link()
     link.walk(7)
     assert link.visited() == [(NAMES[k % 3], k + 1) for k in range(8)]
@@ -39,7 +39,8 @@ def test_a_token_is_in_the_journal_before_it_is_acknowledged():
 
 
 def test_a_duplicate_is_acknowledged_and_not_visited_again():
-    """ "what was seen before (same epoch, same hop or an earlier one) is acknowledged again and not visited again" """
+    """ "A token that an agent has seen before (same epoch, same hop or an earlier one) is acknowledged again but not
+    visited again." """
     link = Link()
     asked = link.take()
     assert [link.hear(asked) for _ in range(3)] == [Accepted()] * 3
@@ -50,7 +51,7 @@ def test_a_duplicate_is_acknowledged_and_not_visited_again():
 
 
 def test_a_lost_acknowledgement_is_asked_again():
-    """ "A hand-over is asked again until it is answered." """
+    """ "A hand-over is repeated until it is answered." """
     link = Link()
     asked = link.take()
     link.hear(asked)
@@ -110,7 +111,7 @@ def test_a_destination_that_could_not_be_tried_is_still_open():
 
 
 def test_a_sender_forgets_once_the_receiver_has_handed_on():
-    """ "Who sent it keeps a copy until the receiver says that it has, in turn, handed it on." """
+    """ "The sender keeps a copy until the receiver says that it has passed the token on." """
     link = Link()
     link.deliver(Token)
     link.deliver(Token)
@@ -122,7 +123,7 @@ def test_a_sender_forgets_once_the_receiver_has_handed_on():
 
 
 def test_a_giver_is_told_later_and_still_in_time():
-    """ "That it has handed a token on the receiver says `tell_s` later." """
+    """ "The receiver says that it has passed a token on after `tell_s`." """
     link = Link(tell_s=0.5)
     link.deliver(Token)
     link.deliver(Token)
@@ -138,8 +139,7 @@ def test_a_giver_is_told_later_and_still_in_time():
 
 
 def test_a_giver_that_has_the_token_again_is_not_told():
-    """ "... and not at all if it comes back from the very agent that was to be told, whose copy is a newer one by
-    then." """
+    """ "It says nothing if the token comes back from the sender itself, whose copy is newer by then." """
     link = Link(tell_s=0.5)
     for _ in range(20):
         link.deliver(Token)
@@ -151,7 +151,7 @@ def test_a_giver_that_has_the_token_again_is_not_told():
 
 
 def test_a_giver_that_has_not_is_told_when_the_token_is_back_from_another():
-    """ "... or when the token is back sooner." """
+    """ "... or as soon as the token is back." """
     link = Link(tell_s=0.5)
     link.deliver(Token)
     link.deliver(Token)  # c has it from b, and b has it from a
@@ -162,9 +162,9 @@ def test_a_giver_that_has_not_is_told_when_the_token_is_back_from_another():
     assert link.cores["a"].custodian.errands[0].passed
 
 
-def test_only_the_sender_issues_again_and_only_after_its_patience():
-    """ "If the agent that a token was handed to is down for `patience_s` and has not handed it on, the one that sent
-    it, and it alone, reissues its copy in the next epoch." """
+def test_only_the_sender_reissues_and_only_after_its_patience():
+    """ "If the receiver of a token is down for `patience_s` and has not passed it on, the sender, and only the sender,
+    reissues its copy in the next epoch." """
     link = Link()
     link.deliver(Token)  # b has it
     link.asks.clear()
@@ -182,7 +182,7 @@ def test_only_the_sender_issues_again_and_only_after_its_patience():
 
 
 def test_what_cannot_be_recounted_waits_for_the_dead():
-    """ "Methods that cannot recount wait for the dead instead" """
+    """ "Methods that cannot recount wait for the dead agent instead" """
     import amble
 
     link = Link(exact=True)
@@ -195,14 +195,14 @@ def test_what_cannot_be_recounted_waits_for_the_dead():
     assert not link.said("reissue")
 
 
-def test_an_older_epoch_is_absorbed():
-    """ "an older token that meets an agent which has seen a newer one is absorbed there" """
+def test_an_older_epoch_is_discarded():
+    """ "an agent that has seen a newer epoch discards an older token" """
     link = Link()
     link.deliver(Token)
     old = link.take()  # b to c, and b is cut off from a
     link.down("a", "b")
     link.wait(PATIENCE_S + 0.1, "a")
-    link.deliver(Token)  # a to c, anew
+    link.deliver(Token)  # a to c, again
     assert link.disks["c"]["sight/0"].epoch == Epoch(1, 0)
     assert link.hear(old) == Accepted()
     assert [name for name, _ in link.said("absorbed")] == ["c"]
@@ -210,7 +210,7 @@ def test_an_older_epoch_is_absorbed():
 
 
 def test_of_two_issues_with_one_number_the_author_decides():
-    """ "Epochs are ordered, (number, author); the larger one wins." """
+    """ "Epochs are ordered by (number, author), and the larger one wins." """
     link = Link()
     token = link.take()[1].question
     by_b, by_a = (token._replace(epoch=Epoch(1, "abc".index(name)), hop=4, sender=name) for name in ("b", "a"))
@@ -219,8 +219,8 @@ def test_of_two_issues_with_one_number_the_author_decides():
     assert link.disks["c"]["sight/0"] == Sight(Epoch(1, 1), 5)
 
 
-def test_a_token_unseen_for_long_is_sought_and_then_issued_again():
-    """ "an agent asks its neighbours and, if none knows better, reissues its last copy" """
+def test_a_token_unseen_for_long_is_sought_and_then_reissued():
+    """ "the agent asks its neighbours. If none knows better, it reissues its last copy" """
     link = Link(stall_s=1e6)
     link.walk(4)
     link.asks.clear()
@@ -242,7 +242,7 @@ def test_a_token_unseen_for_long_is_sought_and_then_issued_again():
 
 
 def test_news_of_a_token_keeps_the_back_stop_back():
-    """ "... asks its neighbours and, if none knows better, reissues its last copy." """
+    """ "... asks its neighbours. If none knows better, it reissues its last copy." """
     for newest, again in ((Found(0, Epoch(0, 0), 99), 0), (Refused("not seen"), 1)):
         link = Link(stall_s=1e6)
         link.walk(4)
@@ -306,8 +306,9 @@ def test_a_token_that_meets_the_end_brings_it_home():
     assert link.disks["a"]["stopped"] == Ending("seconds", "60 s are over")
 
 
-def test_it_stops_when_the_model_stands_still():
-    """ "The token counts visits at which the model has not moved; after twice its members" it stops: six for three."""
+def test_it_stops_when_the_model_has_converged():
+    """ "The token counts visits at which the model has not moved. After twice as many as its members" it stops: six
+    for three."""
     link = Link(tolerance=1e-12)
     link.walk(200)
     while link.deliver(Stop):
@@ -318,7 +319,7 @@ def test_it_stops_when_the_model_stands_still():
 
 @pytest.mark.parametrize("when", range(1, 8))
 def test_an_agent_goes_on_from_its_rows(when):
-    """ "The only state that outlives a crash is what `Persist` was given." """
+    """ "The only state that survives a crash is what `Persist` was given." """
     still, broken = Link(), Link()
     still.walk(9)
     broken.walk(when)

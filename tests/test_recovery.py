@@ -14,7 +14,7 @@ from linked_cores import NAMES, PATIENCE_S, SILENCE_S, Link
 
 
 def test_a_token_whose_first_agent_died_with_it_is_issued_from_the_beginning():
-    """ "... or the token as it began, where neither it nor a neighbour that answers ever had one." """
+    """ "... or, if neither it nor a neighbour that answers ever had the token, the token as it began." """
     link = Link()
     assert link.take() is not None  # it never arrives
     del link.cores["a"]
@@ -44,7 +44,7 @@ def test_one_who_seeks_a_token_hears_that_the_run_has_ended():
 
 
 def test_one_that_is_alone_begins_no_token():
-    """ "... where neither it nor a neighbour that answers ever had one." """
+    """ "... if neither it nor a neighbour that answers ever had the token." """
     link = Link()
     link.take()
     link.down("b", "a", "c")
@@ -55,7 +55,7 @@ def test_one_that_is_alone_begins_no_token():
 
 
 def test_one_that_lost_its_journal_is_not_counted_twice():
-    """ "An agent whose journal knows less of its visits than the token does begins one." """
+    """ "An agent also begins one if its journal knows less of its visits than the token does." """
     link = Link()
     link.walk(10)
     link.disks["c"].clear()

@@ -236,7 +236,7 @@ def test_stretches_on_networks_without_a_cycle(network, tokens):
     assert_closed_walks(network, tokens, seed=0)
 
 
-def test_no_token_stands_still_and_leaves_the_others_no_time():
+def test_no_token_waits_and_leaves_the_others_no_time():
     """A star of six agents, six tokens, time in hops: every token takes its turns, and the optimum is found."""
     run = go(amble.Relay(tokens=6), make_problem(6), NETWORKS["star"], hops=400, every=400, timing="unit", seed=0)
     assert np.bincount(run.schedule.token, minlength=6).min() > 20

@@ -159,7 +159,7 @@ def test_one_that_leaves_before_it_gave_is_not_waited_for(method):
 
 
 @every_method
-def test_a_token_that_its_last_member_leaves_begins_anew(method):
+def test_a_token_that_its_last_member_leaves_starts_again(method):
     live = Live(method, objectives("least squares", 3))
     lose_all(live, 1, 2)
     for m in range(method.tokens):
@@ -195,7 +195,7 @@ def test_a_recount_ends_though_somebody_is_never_met():
 @every_method
 @pytest.mark.parametrize("seed", range(8))
 def test_whatever_is_lost_the_accounts_are_those_of_who_is_there(method, seed):
-    """Visits in any order, tokens issued again from older copies, agents buried that live: what is left at last is what
+    """Visits in any order, tokens reissued from older copies, agents buried that live: what is left at last is what
     each agent last gave, and the fixed point is that of all who are met."""
     rng, fs = np.random.default_rng(seed), objectives("least squares", 6)
     live, copies = Live(method, fs), []

@@ -170,9 +170,7 @@ def test_nobody_can_join_the_session_of_a_neighbour(tmp_path, start, joining):
     for agent, number in zip((b, c), since, strict=True):
         agent.wait(number, peer="a", up=True)
         answer, tries = None, 0
-        while (
-            answer is None and tries < 20
-        ):  # it may begin anew more than once, and what was asked then is not answered
+        while answer is None and tries < 20:  # it may restart more than once, and what was asked then is not answered
             answer, tries = agent.ask("a")["last"], tries + 1
             time.sleep(0.2)
         assert answer == f"{agent.place['name']} said hello"

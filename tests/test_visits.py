@@ -83,7 +83,7 @@ class Live:
         return self.visits.estimate(self.parcels[m])
 
     def lose(self, m, author, *dead):
-        """Token m is issued again, and these are buried."""
+        """Token m is reissued, and these are buried."""
         self.epochs[m] += 1
         buried = np.isin(np.arange(len(self.fs)), dead) * 1.0
         self.parcels[m] = self.visits.recount(self.parcels[m], Epoch(self.epochs[m], author), buried)
@@ -172,7 +172,7 @@ def test_one_that_comes_back_is_taken_in_again(M):
 
 
 def test_a_second_recount_waits_for_all_who_are_left():
-    """visits.py: "once everybody who is left has done so the new account is read"; who was buried before
+    """visits.py: "Once all remaining agents have done so, the new account is read"; who was buried before
     is not taken off their number twice."""
     fs = objectives("least squares", 6)
     live = Live(amble.Relay(form="full"), fs)

@@ -2,12 +2,12 @@
 
 A ledger is written by its own token only, and read wherever a copy of it has come (methods/boards.py). What an agent
 gives is a difference: its gift less its last one. A sum of ledgers therefore makes sense only if it has, of each agent,
-all differences up to some visit. Boards see to that while nothing is lost, for they never know of a later difference
-without the earlier ones. A ledger that is lost, or from which somebody is taken out, breaks it: parts of gifts would
-stay in the other ledgers, the weight could become indefinite, and the model explode.
+all differences up to some visit. Boards guarantee that while nothing is lost, because they never know of a later
+difference without the earlier ones. It breaks if a ledger is lost, or if an agent is taken out of one: parts of gifts
+would stay in the other ledgers, the weight could become indefinite, and the model could diverge.
 
-So nothing is ever taken out of a ledger, and no ledger is replaced. Whenever something was lost the whole account
-starts again, as the next *generation*: all its ledgers are empty, each agent gives its whole gift at its next visit, by
+So nothing is ever taken out of a ledger, and no ledger is replaced. Whenever something was lost, the whole account
+starts again as the next *generation*: all its ledgers are empty, each agent gives its whole gift at its next visit, by
 whichever token, and until all who are `awaited` have done so every visit uses `z`, the model at the generation's
 beginning. The newest generation wins wherever two meet. What the dead had given is in an older one, and gone.
 

@@ -1,13 +1,13 @@
 """Neighbours that are up and do not work: a full or hung disk, a link that is dead one way, an agent that keeps tokens.
 
-Nobody says that such a neighbour is down, so it is known by what it does not do. A hand-over that it has not answered
-for `stall_s` puts it in doubt; one that has taken a token and not passed it on for three times as long is asked first.
-While a neighbour is in doubt tokens go round it. It is asked again and again, with a small question that it can answer
-only if its disk works and it can hand on what it holds: no token is risked before it has answered, nor before a time
-that doubles with each failure is over. Whom others have counted out is in doubt here too, though it seems well.
+Nobody reports such a neighbour as down, so only what it does not do shows it. If it has not answered a hand-over for
+`stall_s`, it is in doubt. If it has taken a token and not passed it on for three times as long, it is asked first.
+While a neighbour is in doubt tokens go round it. It is asked repeatedly, with a small question that it can answer
+only if its disk works and it can pass on what it holds. No token is risked before it has answered, nor before a time
+is over that doubles with each failure. An agent that others have counted out is in doubt too, even if it seems well.
 
-Answers that take long show that a neighbour's visits do, and then it gets more time. One late answer may as well be
-that of a disk that hung, so it counts for no more than twice the limit that it missed.
+A neighbour whose answers take long has long visits, so it gets more time. But one late answer may come from a disk that
+hung, so it counts for no more than twice the limit that it missed.
 """
 
 from dataclasses import dataclass, field

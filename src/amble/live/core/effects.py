@@ -128,7 +128,7 @@ class Settings:
 
 @dataclass
 class Errand:
-    """What is going on with a token in custody; not journaled, for after a crash it is all asked again."""
+    """The progress of handing over a token in custody. It is not journaled: after a crash all is asked again."""
 
     asked: int | None = None  # the question under way
     since_s: float | None = None  # when it was first asked, or then taken

@@ -57,11 +57,11 @@ class Neighbours:
     def next(self, now: float, message: Token, giver: str) -> str:
         """The walk: the way laid out for this token, else any neighbour that is up; "" if none is.
 
-        It goes to one in doubt only where there is nobody else. Where the way is broken, two agents on either side of
-        the gap would send a token to and fro for ever: so it does not go straight back where there is another way, and
-        while somebody is gone it strays from its way at times. If only a link is down nobody is gone, but a few agents
-        may pass the token round among themselves: once it has not met somebody for long, it goes to whom it has not met
-        for longest.
+        A neighbour in doubt gets it only if there is no other. Where the way is broken, two agents on either side of
+        the gap could send a token back and forth for ever. So it does not go straight back if there is another way, and
+        while somebody is gone it sometimes leaves its way. If only a link is down nobody is gone, but a few agents may
+        pass the token round among themselves. So once it has not met some agent for long, it goes to the neighbour that
+        it has not met for longest.
         """
         doubtful, up = self.doubts.now(now), self.staying
         up = [name for name in up if name not in doubtful] or up
@@ -85,8 +85,8 @@ class Neighbours:
         """1 for each neighbour that has been down, or in doubt, for longer than is waited, and that the token has not
         met for laps.
 
-        A link may be down between two that are well; then the token meets it elsewhere, and it is not gone. `lost` is
-        who had the token when it was lost: it is recounted in any case, so there is nothing to wait for.
+        If only the link between two agents is down, the token meets the other one elsewhere, and it is not gone. `lost`
+        had the token when it was lost: it is recounted in any case, so there is nothing to wait for.
         """
         gone = np.zeros(self.settings.size)
         doubtful = {name: self.doubts.of[name].since_s for name in self.doubts.now(now)}

@@ -1,43 +1,44 @@
-"""The protocol: what an agent does with what it hears. No I/O, no clock, no randomness of its own.
+"""The protocol: what an agent does with each message. It has no I/O, no clock and no random generator.
 
 Theory of operation
 -------------------
-**Custody.** A token is always in somebody's hands. Who holds it has journaled it, *with the neighbour it is meant for*,
-before it acknowledged it; who sent it keeps a copy until the receiver says that it has, in turn, handed it on. A
-message may be lost, doubled, late or overtaken: a hand-over is asked again until it is answered, and what was seen
-before (same epoch, same hop or an earlier one) is acknowledged again and not visited again. That it has handed a token
-on the receiver says `tell_s` later (a small part of `patience_s`, in which that is not needed), or when the token is
-back sooner; and not at all if it comes back from the very agent that was to be told, whose copy is a newer one by then.
+**Custody.** Some agent always has custody of a token. Before it acknowledges the token it journals it, *with the
+neighbour that gets it next*. The sender keeps a copy until the receiver says that it has passed the token on. A message
+may be lost, doubled, late or overtaken, so a hand-over is repeated until it is answered. A token that an agent has seen
+before (same epoch, same hop or an earlier one) is acknowledged again but not visited again. The receiver says that it
+has passed a token on after `tell_s` (a small part of `patience_s`), or as soon as the token is back. It says nothing
+if the token comes back from the sender itself, whose copy is newer by then.
 
 **Epochs.** After the first attempt to send, the destination of a token changes only together with its epoch: a lost
-acknowledgement must never make two tokens of one epoch. Epochs are ordered, (number, author); the larger one wins, and
-an older token that meets an agent which has seen a newer one is absorbed there.
+acknowledgement must never make two tokens of one epoch. Epochs are ordered by (number, author), and the larger one
+wins: an agent that has seen a newer epoch discards an older token.
 
-**Loss.** If the agent that a token was handed to is down for `patience_s` and has not handed it on, the one that sent
-it, and it alone, reissues its copy in the next epoch. If a token has not been seen for very long by anybody near
-(`silence_s`), an agent asks its neighbours and, if none knows better, reissues its last copy; or the token as it
-began, where neither it nor a neighbour that answers ever had one.
+**Loss.** If the receiver of a token is down for `patience_s` and has not passed it on, the sender, and only the sender,
+reissues its copy in the next epoch. If nobody near an agent has seen a token for very long (`silence_s`), the agent
+asks its neighbours. If none knows better, it reissues its last copy; or, if neither it nor a neighbour that answers
+ever had the token, the token as it began.
 
 **Doubt.** A neighbour that is up may still not work: its disk hangs, its link is dead one way, it keeps tokens or
-refuses them. A token that it does not answer for within `stall_s`, or takes and neither passes on nor says that it
-works, counts as lost: it is reissued round that neighbour (doubts.py), if there is another way, or else waited for.
+refuses them. A token counts as lost if the neighbour does not answer for it within `stall_s`, or takes it and then
+neither passes it on nor says that it works. Then the sender reissues it to another neighbour (doubts.py). If there is
+no other way for the token, it waits.
 
-**Recounts.** A new epoch begins with a recount (visits.py), so what the dead gave goes out of the model. An agent
-whose journal knows less of its visits than the token does begins one, lest what it gave before counts twice. A holder
-also begins one when a neighbour has been down for `patience_s`, the token has not met it for some laps (the link to it
-may be down, and it be well) and it is not yet `buried` in this token. Methods that cannot recount wait for the
-dead instead, and say so.
+**Recounts.** A new epoch begins with a recount (visits.py), which removes what dead agents gave from the model. An
+agent also begins one if its journal knows less of its visits than the token does: otherwise its earlier gift would
+count twice. A holder also begins one when a neighbour has been down for `patience_s`, is not yet `buried` in this
+token, and the token has not met it for some laps (only the link to it may be down). Methods that cannot recount wait
+for the dead agent instead, and say so.
 
-**Coming and going.** There is `room` for agents that may come later. One that comes is a neighbour like
-any other from then on, and new to every token. One that leaves takes its share out of each token that passes, tells
-its neighbours to send it nothing more, hands on what it holds, and ends once that is done or `within_s` is over: then
-it is dead, like any other.
+**Joining and leaving.** There is `room` for agents that may join later. A newcomer is a neighbour like any other, and
+new to every token. An agent that leaves takes its share out of each token that comes, tells its
+neighbours to send it nothing more, and passes on what it holds. It ends when that is done; or when `within_s` is over,
+and then it counts as dead.
 
-**The end.** The token counts visits at which the model has not moved; after twice its members, or `hops_max`, its
-holder tells everybody, and everybody passes that on once.
+**The end.** The token counts visits at which the model has not moved. After twice as many as its members, or after
+`hops_max`, its holder tells everybody, and everybody passes that on once.
 
-Inputs are `start`, `heard`, `answered`, `peer`, `tick`, `leave`, `halt`; each returns the effects, to be carried out
-in their order. Time is an argument. The only state that outlives a crash is what `Persist` was given.
+Inputs are `start`, `heard`, `answered`, `peer`, `tick`, `leave`, `halt`. Each returns the effects, to be carried out in
+their order. Time is an argument. The only state that survives a crash is what `Persist` was given.
 """
 
 from typing import Any

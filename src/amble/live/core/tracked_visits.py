@@ -7,7 +7,7 @@ when it is reissued each agent that is met puts its x into a new one, while z is
     s    = sum of copies, with c_im = z_m
     x'   = local(f, x, s)
     add  = x' - given, or x' where nothing was given in this epoch
-    c_im = z_m', which is z_m while a recount goes on
+    c_im = z_m', which is z_m during a recount
 
 The N of z_m = total / N is the number of agents in the account: all of the run at first, those who are left after a
 recount, one more when somebody comes back, one less when somebody leaves. All of the run begin with the initial model

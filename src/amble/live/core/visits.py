@@ -4,12 +4,12 @@ A live token is its method's token in a parcel. Gift methods (methods/gifts.py) 
 (accounts.py), tracked ones an account per token (tracked_visits.py). When nothing is ever lost, a visit is the
 simulator's, number by number. When an agent dies, or a token with it, its gifts are still inside, and nobody can take
 them out alone. So the account starts again with a *recount*: the model stays what it was, while each agent that is met
-gives its whole gift to the new account; once everybody who is left has done so the new account is read. Nothing jumps,
-and what the dead gave is gone. An agent that comes back gives its whole gift whenever it is met, during the recount or
-after it. One that leaves takes its gift out again, so nobody has to recount.
+gives its whole gift to the new account. Once all remaining agents have done so, the new account is read. The model does
+not jump, and what the dead gave is gone. An agent that comes back gives its whole gift whenever it is met, during the
+recount or after it. One that leaves takes its gift out again, so nobody has to recount.
 
-A token begins with the initial model, `start`. Where the weight is N it stands for what each agent of the beginning has
-given, until that agent gives its own; after a recount nothing of it is left.
+A token begins with the initial model, `start`. Where the weight is N, it counts as the gift of each agent of the
+beginning until that agent gives its own; after a recount nothing of it is left.
 """
 
 from dataclasses import dataclass
@@ -265,7 +265,7 @@ class RawVisits(Common):
 
 
 def kind_for(method: Any) -> type[GiftVisits] | type[TrackedVisits] | type[RawVisits]:
-    """Which visits a live agent makes; those that are `exact` go on without the dead."""
+    """Which visits a live agent makes; those that are `exact` can continue without dead agents."""
     if hasattr(method, "gift"):
         return GiftVisits
     return TrackedVisits if getattr(method, "token_rule", "") == "tracked" else RawVisits
