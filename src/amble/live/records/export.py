@@ -12,6 +12,7 @@ import numpy as np
 from amble.engines import State
 from amble.engines.plain import stack
 from amble.live.core.packing import Packing
+from amble.live.core.tracked_visits import TrackedToken
 from amble.live.core.visits import GiftVisits
 from amble.live.records import measured
 from amble.live.records.record import Record
@@ -109,7 +110,7 @@ def last_state(replayed: Replay) -> State:
     shares = [[agent.shares.get(m, (None, visits.share()))[1] for m in tokens] for agent in agents]
     parcels = [replayed.newest[m][1] for m in tokens]
     if not isinstance(visits, GiftVisits):  # a tracked token has its account, and perhaps a recount as well
-        ends = [getattr(parcel.token, "account", parcel.token) for parcel in parcels]
+        ends = [parcel.token.account if isinstance(parcel.token, TrackedToken) else parcel.token for parcel in parcels]
         parts = [agent.holder.agent for agent in agents], shares, ends
     else:
         parts = _gift_state([agent.holder.agent for agent in agents], [parcel.token for parcel in parcels])

@@ -163,7 +163,7 @@ class Config:
         if self.walk.kind != "random" and not self.next[0]:
             said.append("no cycle through all agents was found; tokens go to neighbours at random.")
         if not visits.kind_for(self.method).exact:
-            rule = '; with token_rule = "tracked" it could' if hasattr(self.method, "token_rule") else ""
+            rule = '; with token_rule = "tracked" it could' if "token_rule" in methods.settings(self.method) else ""
             said.append(f"{self.method.label} cannot go on without a dead agent: the run waits until it is back{rule}.")
         return said
 

@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from amble.errors import AmbleError
@@ -51,14 +52,15 @@ def _invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, da
         )
     after, following = _on_the_way(known, others, near, first.method.tokens)
     made = Invitation(first.digest, own.name, own.host, own.port, place, near, after)
-    config = AgentConfig(
-        run=first.run, name=own.name, host=own.host, port=own.port, agents=first.agents, method=first.method,
+    config = replace(
+        first,
+        **own._asdict(),
         neighbours=tuple(Peer(name, known[name].host, known[name].port) for name in near),
-        model=first.model, stop=first.stop, timing=first.timing, seed=first.seed,
-        next=tuple({own.name: to} if to else {} for to in following), data=data, room=first.room, record=first.record,
+        next=tuple({own.name: to} if to else {} for to in following),
+        data=data,
         start=whole[0] if whole else None,
         guests={own.name: place} | {name: known[name].place for name in near if name not in first.agents},
-    )  # fmt: skip
+    )
     aside = None
     try:
         signed = invitation.sign(made, authority)
