@@ -6,10 +6,10 @@ Read here and not by pandas, which an agent does not load; the csv module splits
 import csv
 import io
 import warnings
-from typing import Any
 
 import numpy as np
 
+from amble.arrays import Array
 from amble.data.tables import Column, Table, as_numbers
 from amble.errors import AmbleError
 
@@ -72,7 +72,7 @@ def check_names(names: list[str], where: str) -> list[str]:
     return names
 
 
-def _quick(text: str, width: int, delimiter: str, skip: int) -> Any:
+def _quick(text: str, width: int, delimiter: str, skip: int) -> Array | None:
     """The rows of a file that holds nothing but finite numbers, all of one length; else None."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a file without rows is a warning to NumPy

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from amble.arrays import Array
+from amble.data.targets import Targets
 from amble.errors import AmbleError, not_installed
 
 PATIENT = "age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6"
@@ -19,7 +21,7 @@ CELLS = *(f"mean {name}" for name in CELL), *(f"{name} error" for name in CELL),
 PIXELS = tuple(f"pixel_{row}_{column}" for row in range(8) for column in range(8))
 
 
-def read(name: str) -> tuple[Any, Any, tuple[str, ...]]:
+def read(name: str) -> tuple[Array, Targets, tuple[str, ...]]:
     """Rows, targets and the names of the columns."""
     if name == "diabetes":
         X = _table("diabetes_data_raw.csv.gz")
@@ -32,7 +34,7 @@ def read(name: str) -> tuple[Any, Any, tuple[str, ...]]:
     return np.ascontiguousarray(rows[:, :-1]), rows[:, -1].astype(int), columns
 
 
-def _table(file: str, **options: Any) -> Any:
+def _table(file: str, **options: Any) -> Array:
     spec = find_spec("sklearn")
     if spec is None or not spec.submodule_search_locations:
         raise not_installed("sim")

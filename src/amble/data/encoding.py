@@ -1,10 +1,10 @@
 """From a file's columns to the columns of X: numbers as they are, text one-hot encoded."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import numpy as np
 
+from amble.arrays import Array
 from amble.data.tables import Column, Table, TextColumn
 from amble.data.targets import is_amounts
 from amble.errors import AmbleError
@@ -15,14 +15,14 @@ Plan = list[tuple[Column, str | None]]  # per column of X: the file's column, an
 
 def encode(
     table: Table, features: list[Column], one_hot: bool, columns: Sequence[str] | None
-) -> tuple[Any, tuple[str, ...]]:
+) -> tuple[Array, tuple[str, ...]]:
     """X and the names of its columns; with another data set's columns given, those."""
     plan = make_plan(table, features, one_hot) if columns is None else match_plan(table, features, columns)
     names = tuple(column.name if value is None else f"{column.name}={value}" for column, value in plan)
     if len(set(names)) < len(names):
         twice = next(name for k, name in enumerate(names) if name in names[:k])
         raise AmbleError(f"{table.where} gives two columns the name {twice!r} when encoded; rename one of them.")
-    X = np.empty((len(features[0].texts or features[0].numbers), len(plan)))
+    X = np.empty((len(features[0].cells), len(plan)))
     for k, (column, value) in enumerate(plan):
         X[:, k] = column.numbers if value is None else [text == value for text in column.texts or ()]
     return X, names

@@ -12,7 +12,7 @@ from amble.data.datasets import Dataset
 from amble.data.encoding import encode
 from amble.data.packed import DAMAGED, as_text, inner_suffix, read_bytes, unpacked
 from amble.data.tables import Table
-from amble.data.targets import TASKS, find_target, labels_or_amounts, targets
+from amble.data.targets import TASKS, Targets, find_target, labels_or_amounts, targets
 from amble.errors import AmbleError, as_path, unknown
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -155,9 +155,10 @@ def from_table(
     table.refuse_gaps()
     y, task = targets(table, chosen, task)
     X, names = encode(table, features, categorical == "one-hot", columns)
-    groups = (
-        None if owner is None else np.array(owner.texts) if owner.texts else labels_or_amounts(owner.numbers, None)[0]
-    )
+    groups: Targets | None = None
+    if owner is not None:
+        texts, numbers = owner.texts, owner.numbers
+        groups = np.array(texts) if texts or numbers is None else labels_or_amounts(numbers, None)[0]
     return Dataset(name, task, X, y, columns=names, target=chosen.name, groups=groups)
 
 

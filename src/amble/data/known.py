@@ -7,6 +7,9 @@ import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+from amble.arrays import Array
 
 
 class Part(NamedTuple):
@@ -64,7 +67,7 @@ SETS = {
 }
 
 
-def checksum(X: Any, y: Any) -> str:
+def checksum(X: Array, y: NDArray[Any]) -> str:
     """SHA-256 of the shape, the targets and the rows, as little-endian doubles; -0 counts as 0, text is UTF-8."""
     sha = hashlib.sha256(f"{X.shape[0]} {X.shape[1]}".encode())
     for values in (y, X):

@@ -5,17 +5,17 @@ Read here and not by scikit-learn, which an agent does not load.
 
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 
+from amble.arrays import Array, Indices
 from amble.errors import unusable
 
 NUMBERS_MAX = 2**29  # of a dense array: 4 GiB
 SPACE, COLON, NEWLINE, HASH = b" :\n#"
 
 
-def parse(content: bytes, where: str, columns: int | None = None) -> tuple[Any, Any]:
+def parse(content: bytes, where: str, columns: int | None = None) -> tuple[Array, Array]:
     """X, dense, and y. What the quick parser does not accept is parsed row by row, which names the wrong row."""
     found = _quick(content)
     y, row, index, value = _by_row(content, where) if found is None else found
@@ -40,7 +40,7 @@ def parse(content: bytes, where: str, columns: int | None = None) -> tuple[Any, 
     return X, y
 
 
-def _quick(content: bytes) -> tuple[Any, Any, Any, Any] | None:
+def _quick(content: bytes) -> tuple[Array, Indices, Indices, Array] | None:
     """All numbers at once, if every row is in good order; else None.
 
     The character before a number says what it is: a new line (a target), a space (an index), a colon (a value).
@@ -73,7 +73,7 @@ def _quick(content: bytes) -> tuple[Any, Any, Any, Any] | None:
     return numbers[target], row, index.astype(np.int64), numbers[is_value]
 
 
-def _by_row(content: bytes, where: str) -> tuple[Any, Any, Any, Any]:
+def _by_row(content: bytes, where: str) -> tuple[Array, Indices, Indices, Array]:
     """One row at a time: slower, takes comments after # and odd spaces, and names the row that is wrong."""
     y: list[float] = []
     rows: list[int] = []

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amble.errors import AmbleError, unusable
 
@@ -36,7 +37,7 @@ def read_bytes(path: Path) -> bytes:
         raise unusable(f"{path} cannot be read ({error.strerror})", "give one that you may read") from error
 
 
-def read_npy(path: Path) -> Any:
+def read_npy(path: Path) -> NDArray[Any]:
     """The array of a .npy file."""
     content = io.BytesIO(read_bytes(path))
     try:
@@ -45,14 +46,14 @@ def read_npy(path: Path) -> Any:
         raise AmbleError(f"{path} is not a .npy file of numbers; write it with numpy.save(path, numbers).") from error
 
 
-def npz_of(arrays: Mapping[str, Any], compressed: bool = False) -> bytes:
+def npz_of(arrays: Mapping[str, NDArray[Any]], compressed: bool = False) -> bytes:
     """The content of a .npz file of these arrays."""
     content = io.BytesIO()
     (np.savez_compressed if compressed else np.savez)(content, allow_pickle=False, **arrays)
     return content.getvalue()
 
 
-def arrays_of(content: bytes) -> dict[str, Any]:
+def arrays_of(content: bytes) -> dict[str, NDArray[Any]]:
     """The arrays of a .npz file, or one of the errors in DAMAGED. Nothing in the file is run: objects are refused."""
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         return dict(file)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from amble.data.targets import Targets
 from amble.errors import AmbleError, is_number, unknown
 from amble.randomness import check_seed
 
@@ -14,17 +15,17 @@ HOLDINGS_AGENTS_MAX = 1000
 BY_GROUP = "by-group"  # a label per row says who holds it, so it takes no part in the dealing
 
 
-def even(y: Any, agents: int, rng: np.random.Generator) -> Parts:
+def even(y: Targets, agents: int, rng: np.random.Generator) -> Parts:
     """Shuffled, then cut into parts whose sizes differ by one row at most."""
     return np.array_split(rng.permutation(len(y)), agents)
 
 
-def by_target(y: Any, agents: int, rng: np.random.Generator) -> Parts:
+def by_target(y: Targets, agents: int, rng: np.random.Generator) -> Parts:
     """Sorted by target, then cut evenly: each agent sees a narrow band of targets (ties are shuffled)."""
     return np.array_split(np.lexsort((rng.random(len(y)), y)), agents)
 
 
-def by_label(y: Any, agents: int, rng: np.random.Generator) -> Parts:
+def by_label(y: Targets, agents: int, rng: np.random.Generator) -> Parts:
     """One label per agent: agents are dealt to the labels in turn and share their label's rows evenly."""
     labels = np.unique(y)
     if agents < len(labels):
@@ -46,7 +47,7 @@ def by_label(y: Any, agents: int, rng: np.random.Generator) -> Parts:
     return parts
 
 
-def dirichlet(y: Any, agents: int, rng: np.random.Generator, alpha: float) -> Parts:
+def dirichlet(y: Targets, agents: int, rng: np.random.Generator, alpha: float) -> Parts:
     """Each label's rows are divided in proportions from Dirichlet(alpha): the smaller alpha, the more agents differ.
 
     No agent is left empty: one without rows takes one from the agent that has most.
@@ -63,7 +64,7 @@ def dirichlet(y: Any, agents: int, rng: np.random.Generator, alpha: float) -> Pa
     return [np.array(part) for part in parts]
 
 
-def by_sizes(y: Any, agents: int, rng: np.random.Generator, sizes: Any = None) -> Parts:
+def by_sizes(y: Targets, agents: int, rng: np.random.Generator, sizes: Any = None) -> Parts:
     """Shuffled, then cut into parts of given sizes; with none given, into shares drawn from a lognormal.
 
     Whole numbers are rows, and rows left over belong to no agent; other numbers are proportions of all rows.
@@ -147,7 +148,7 @@ def settle(how: str, alpha: float | None, sizes: Any, by_groups: bool = False) -
 
 
 def partition(
-    how: str, y: Any, agents: int, seed: int, *, task: str, alpha: float | None = None, sizes: Any = None
+    how: str, y: Targets, agents: int, seed: int, *, task: str, alpha: float | None = None, sizes: Any = None
 ) -> Parts:
     """The parts of `how`, by name; the same seed gives the same parts."""
     options = settle(how, alpha, sizes)
@@ -161,7 +162,7 @@ def partition(
     return PARTITIONS[how](y, agents, np.random.default_rng([check_seed(seed), 1]), **options)
 
 
-def holdings(y: Any, parts: Parts, labels: Any) -> dict[str, Any] | None:
+def holdings(y: Targets, parts: Parts, labels: Any) -> dict[str, Any] | None:
     """Who holds what, in plain numbers: rows of each label, or the spread of the targets; None for very many agents."""
     if len(parts) > HOLDINGS_AGENTS_MAX:
         return None

@@ -1,9 +1,11 @@
 """A file's columns, and where in the file each cell is."""
 
-from typing import Any, NamedTuple, NoReturn, final
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn, final
 
 import numpy as np
 
+from amble.arrays import Array
 from amble.errors import AmbleError
 
 
@@ -22,7 +24,12 @@ class Column(NamedTuple):
 
     name: str
     texts: list[str] | None
-    numbers: Any
+    numbers: Array | None
+
+    @property
+    def cells(self) -> Sequence[str] | Array:
+        """As text or, where the file holds numbers, as numbers."""
+        return self.numbers if self.texts is None and self.numbers is not None else self.texts or []
 
 
 class Table(NamedTuple):
@@ -44,7 +51,7 @@ class Table(NamedTuple):
             else:
                 gaps = [k for k, text in enumerate(column.texts or ()) if text.lower() in ("", "nan")]
             if gaps:
-                cell = column.texts[gaps[0]] if column.texts is not None else str(column.numbers[gaps[0]])
+                cell = str(column.cells[gaps[0]])
                 raise AmbleError(
                     f"{self.place(gaps[0], column)} is {cell or 'empty'} ({len(gaps)} such in that column); "
                     "fill such cells or drop their rows first."
@@ -60,7 +67,7 @@ class Table(NamedTuple):
         return f"{self.place(row, column)} holds {text[:40]!r}, which is not a number"
 
 
-def as_numbers(texts: list[str]) -> Any:
+def as_numbers(texts: list[str]) -> Array | None:
     """Cells as numbers (nan and inf among them), or None where one is something else."""
     try:
         numbers = np.array([float(text) for text in texts])

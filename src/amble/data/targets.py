@@ -3,10 +3,13 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from amble.arrays import Array
 from amble.data.tables import Column, Table
 from amble.errors import AmbleError, unknown
 
+Targets = NDArray[Any]  # amounts, or labels of any type
 TASKS = ("regression", "classification")
 CLASSES_MAX = 20  # whole-number targets with more values than this are taken for amounts
 
@@ -29,7 +32,7 @@ def find_target(table: Table, target: str | int | None, role: str = "target") ->
         raise unknown(f"column of {table.where}", target, names) from None
 
 
-def targets(table: Table, column: Column, task: str | None) -> tuple[Any, str]:
+def targets(table: Table, column: Column, task: str | None) -> tuple[Targets, str]:
     """Targets and task. Text is labels, and few whole numbers are, unless the task is said to be regression."""
     if column.numbers is not None:
         return labels_or_amounts(column.numbers, task)
@@ -53,7 +56,7 @@ def as_number(text: str) -> float | None:
         return None
 
 
-def labels_or_amounts(numbers: Any, task: str | None) -> tuple[Any, str]:
+def labels_or_amounts(numbers: Array, task: str | None) -> tuple[Targets, str]:
     """Targets that are numbers, and the task: whole numbers of at most 20 values are labels, unless it is said."""
     whole = bool((numbers == np.round(numbers)).all() and np.abs(numbers).max(initial=0.0) < 2**53)
     if task is None:

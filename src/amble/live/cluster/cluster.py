@@ -17,10 +17,13 @@ from typing import IO, Any
 import numpy as np
 
 from amble import methods
+from amble.arrays import Array
+from amble.data.targets import Targets
 from amble.errors import AmbleError
 from amble.live import status
 from amble.live.settings import bundle
 from amble.live.settings.config import Config
+from amble.networks.network import Network
 from amble.problem.problem import Problem
 
 PORTS = range(20_000, 32_000)  # Zenoh wants them below 32768
@@ -48,7 +51,7 @@ def free_ports(count: int) -> list[int]:
 def configure(
     problem: Problem,
     method: Any,
-    network: Any,
+    network: Network,
     stop: dict[str, Any],
     seed: int,
     timing: dict[str, Any],
@@ -103,7 +106,7 @@ class Cluster:
     held: list[IO[bytes]] = field(default_factory=list)  # files that are locked as long as this or an agent runs
 
     @classmethod
-    def create(cls, folder: Path, config: Config, rows: Sequence[tuple[Any, Any]]) -> "Cluster":
+    def create(cls, folder: Path, config: Config, rows: Sequence[tuple[Array, Targets]]) -> "Cluster":
         """Certificates, settings, and each agent's own rows, in its own folder."""
         bundle.make_bundle(config, folder, DAYS)
         agents = cls(folder, config)
@@ -171,9 +174,10 @@ class Cluster:
         """What the agent last said of itself."""
         return status.read(self.folder / name)
 
-    def model(self, name: str) -> Any:
+    def model(self, name: str) -> Array | None:
         with contextlib.suppress(OSError, ValueError, EOFError):
-            return np.load(self.folder / name / "model.npy", allow_pickle=False)
+            w: Array = np.load(self.folder / name / "model.npy", allow_pickle=False)
+            return w
         return None
 
     def end(self) -> None:
@@ -198,6 +202,6 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def rows_of(problem: Problem, X: Any, y: Any) -> list[tuple[Any, Any]]:
+def rows_of(problem: Problem, X: Array, y: Targets) -> list[tuple[Array, Targets]]:
     """Each agent's rows, from all training rows."""
     return [(X[part], y[part]) for part in problem.parts or ()]

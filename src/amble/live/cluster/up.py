@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble import networks
+from amble.arrays import Array
+from amble.data.targets import Targets
 from amble.errors import AmbleError, unknown
 from amble.files import write_whole
 from amble.live.cluster import cluster
@@ -23,6 +25,7 @@ from amble.live.records import collect, export, record, replay
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.settings.config import Config
 from amble.live.settings.parts import make_method
+from amble.losses.objective import Objective
 from amble.networks.network import Network
 from amble.problem import rows
 from amble.problem.optimum import Optimum
@@ -44,11 +47,11 @@ class Plan:
     problem: Problem
     network: Network
     config: Config
-    rows: list[tuple[Any, Any]]
+    rows: list[tuple[Array, Targets]]
     target: str | None  # the name of the column that is predicted
     again: bool = False  # whether it may take an earlier run's place
 
-    def optimum(self, without: Collection[str] = (), guests: Collection[Any] = ()) -> Any:
+    def optimum(self, without: Collection[str] = (), guests: Collection[Objective] = ()) -> Array | None:
         """The centralised optimum's numbers, or None where there is none or it takes too long to find; `guests` are
         objectives of agents that joined later."""
         problem = self.problem
@@ -104,7 +107,7 @@ def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> 
     w = plan.optimum() if plan.problem.task == "regression" else None
     lost: dict[str, str] = {}
 
-    def measure(model: Any) -> dict[str, float]:
+    def measure(model: Array) -> dict[str, float]:
         found = {METRICS[plan.problem.task]: plan.problem.metric(model)} if plan.problem.heldout else {}
         return found | ({} if w is None else {"distance to the optimum": distance(model, w)})
 
@@ -162,7 +165,7 @@ def finish(plan: Plan, agents: Cluster) -> trained.Trained | NoModel:
     return model
 
 
-def has_diverged(objectives: Sequence[Any], w: Any, start: Any, laps: int) -> bool:
+def has_diverged(objectives: Sequence[Objective], w: Array, start: Array, laps: int) -> bool:
     """Whether the sum of these losses is far above what it was at the initial model, or at a model of zeros.
 
     A run that ends early may have a model of one agent's rows only, which can be bad for the others' without any
@@ -176,7 +179,7 @@ def has_diverged(objectives: Sequence[Any], w: Any, start: Any, laps: int) -> bo
     return not now <= WORSE * max(zero, first)
 
 
-def likely_cause(plan: Plan, objectives: Mapping[str, Any]) -> str:
+def likely_cause(plan: Plan, objectives: Mapping[str, Objective]) -> str:
     """As the first agent whose rows show one has it."""
     method, columns = plan.config.method, plan.config.model.columns
     findings = [divergence.likely_cause(method, f, columns, name) for name, f in objectives.items()]
@@ -208,12 +211,12 @@ def again(
     return outcome
 
 
-def objectives_of(folders: dict[str, Path]) -> dict[str, Any]:
+def objectives_of(folders: dict[str, Path]) -> dict[str, Objective]:
     """Of those agents whose data are at hand."""
     configs = {name: AgentConfig.read(folder) for name, folder in folders.items()}
     held = {name: config for name, config in configs.items() if config.data and (folders[name] / config.data).is_file()}
     return {name: config.objective(*config.read_data(folders[name])) for name, config in held.items()}
 
 
-def distance(w: Any, best: Any) -> float:
+def distance(w: Array, best: Array) -> float:
     return float(np.linalg.norm(w - best) / (np.linalg.norm(best) or 1.0))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from amble.arrays import Array
 from amble.data.datasets import count
 from amble.live.control.glance import Agent, Overview, Waiting, as_line, look, size
 from amble.live.core.message import printable
@@ -158,7 +159,7 @@ class View:
     """Shows the run of amble up; `measure` gives figures of a model, by their names."""
 
     title: str
-    measure: Any
+    measure: Callable[[Array], dict[str, float]]
     began_s: float = field(default_factory=time.monotonic)
     said_s: float = field(default_factory=time.monotonic)
     live: Any = None
@@ -184,7 +185,7 @@ class View:
         else:
             sys.stderr.write(f"{sentence}\n")
 
-    def show(self, overview: Overview, model: Any) -> None:
+    def show(self, overview: Overview, model: Array | None) -> None:
         figures = {} if model is None else self.measure(model)
         if self.live is not None:
             from rich.console import Group

@@ -1,18 +1,19 @@
 """The model that agents agree on before they see each other: its shape, its scaling, and each agent's objective."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
-from amble.arrays import tree_map
+from amble.arrays import Array, tree_map
 from amble.data.files import TABLES, read_file
 from amble.data.named import read_named
 from amble.data.packed import inner_suffix
 from amble.data.tables import TextColumn
-from amble.data.targets import TASKS
+from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, unknown
 from amble.live import toml
 from amble.problem.assemble import Scaling, check_rows, prepare, ridges, stack, targets_in_units
@@ -64,7 +65,7 @@ class Model:
         X_std = np.ones(self.width) if self.X_std is None else np.array(self.X_std)
         return Scaling(X_mean, X_std, self.y_mean, self.y_std)
 
-    def objective(self, X: Any, y: Any, whose: str) -> Any:
+    def objective(self, X: Array, y: Targets, whose: str) -> Any:
         """One agent's own objective, the mean loss of its rows and the ridge, in the model's units."""
         X, y = check_rows(X, y, self.task, whose)
         if X.shape[1] != self.width:
@@ -82,14 +83,14 @@ class Model:
         stacked = stack(rows, wanted, [np.arange(len(y))], penalty, len(self.labels), "agents")
         return tree_map(lambda leaf: leaf[0], stacked)
 
-    def read(self, path: Path) -> tuple[Any, Any]:
+    def read(self, path: Path) -> tuple[Array, Targets]:
         """The rows and targets of an agent's file."""
         X, y, ignored = self.read_all(path)
         if ignored:
             log.info("%s: not in the run's model, and ignored: the columns %s", path, few(ignored))
         return X, y
 
-    def read_all(self, path: Path) -> tuple[Any, Any, tuple[str, ...]]:
+    def read_all(self, path: Path) -> tuple[Array, Targets, tuple[str, ...]]:
         """The rows, the targets, and the columns of the file that are not the model's: where the run names its columns,
         a table may have others."""
         if (table := inner_suffix(path) in TABLES) and not isinstance(self.columns, int):
@@ -148,5 +149,5 @@ def _check_labels(model: Model) -> None:
         )
 
 
-def _few(values: Any) -> str:
+def _few(values: Iterable[object]) -> str:
     return few(list(map(repr, values)))

@@ -1,21 +1,21 @@
 """Reads the rows of a file for a trained model, with or without a target column."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from amble.arrays import Array
 from amble.data import libsvm
 from amble.data.encoding import encode
 from amble.data.files import TABLES, read_arrays, read_table
 from amble.data.packed import inner_suffix, read_bytes, unpacked
 from amble.data.tables import Column, Table, TextColumn
-from amble.data.targets import find_target, labels_or_amounts, targets
+from amble.data.targets import Targets, find_target, labels_or_amounts, targets
 from amble.errors import AmbleError
 from amble.live.model.model import Model
 
 
-def read_rows(model: Model, path: Path, target: str | None, header: bool | None) -> tuple[Any, Any]:
+def read_rows(model: Model, path: Path, target: str | None, header: bool | None) -> tuple[Array, Targets | None]:
     """X, and y or None: a table's target is the one named, here or in the model, or its one column too many."""
     kind, where = inner_suffix(path), str(path)
     if target is not None and kind not in TABLES:
@@ -40,7 +40,7 @@ def _names(model: Model) -> tuple[str, ...]:
     return () if isinstance(model.columns, int) else model.columns
 
 
-def _of_table(model: Model, table: Table, target: str | None) -> tuple[Any, Any]:
+def _of_table(model: Model, table: Table, target: str | None) -> tuple[Array, Targets | None]:
     chosen = _target(model, table, target)
     features = [column for column in table.columns if column is not chosen]
     table._replace(columns=features).refuse_gaps()

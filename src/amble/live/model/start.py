@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from amble.arrays import BEYOND
+from amble.arrays import BEYOND, Array
 from amble.data.packed import read_npy
 from amble.errors import AmbleError
 from amble.files import write_whole
@@ -30,10 +31,10 @@ class Start:
     """Two are equal if their digests are. The numbers are None if the file is missing."""
 
     digest: str
-    numbers: Any = field(default=None, compare=False, repr=False)
+    numbers: Array | None = field(default=None, compare=False, repr=False)
 
 
-def of(numbers: Any, model: Model, whose: str) -> Start:
+def of(numbers: ArrayLike, model: Model, whose: str) -> Start:
     """The initial model, checked against the run's."""
     try:
         start = np.ascontiguousarray(numbers, np.float64)
@@ -63,7 +64,7 @@ def make_start(given: Any, model: Model, beside: Path) -> Start:
     return of(read_npy(path), model, str(path))
 
 
-def _trained(path: Path, model: Model) -> Any:
+def _trained(path: Path, model: Model) -> Array:
     """The numbers of a model that a live run wrote: right only if they are of the same columns in the same units."""
     from amble.live.model import trained  # which builds upon a run's settings
 
@@ -78,6 +79,7 @@ def _trained(path: Path, model: Model) -> Any:
 
 
 def write(start: Start, folder: Path) -> None:
+    assert start.numbers is not None  # whoever writes a folder has them
     content = io.BytesIO()
     np.save(content, start.numbers, allow_pickle=False)
     write_whole({folder / FILE: content.getvalue()})

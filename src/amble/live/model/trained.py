@@ -4,12 +4,12 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from amble.arrays import BEYOND
+from amble.arrays import BEYOND, Array
 from amble.data.packed import DAMAGED, arrays_of, npz_of
+from amble.data.targets import Targets
 from amble.errors import AmbleError
 from amble.files import write_whole
 from amble.live.model import model as models
@@ -27,17 +27,18 @@ class Trained:
     """A model that can predict."""
 
     model: Model
-    w: Any
+    w: Array
 
-    def predict(self, X: Any, whose: str) -> Any:
+    def predict(self, X: Array, whose: str) -> Targets:
         """Targets in their own units, or labels, for rows as they are in files."""
         if X.shape[1] != self.model.width:
             raise AmbleError(
                 f"{whose} has {X.shape[1]} columns, and the model was trained on {self.model.width}; give it the same."
             )
-        return predict(self.w, X, self.model.scaling, self.model.intercept, self.model.labels or None)
+        predicted: Targets = predict(self.w, X, self.model.scaling, self.model.intercept, self.model.labels or None)
+        return predicted
 
-    def metric(self, guess: Any, y: Any) -> tuple[str, float]:
+    def metric(self, guess: Targets, y: Targets) -> tuple[str, float]:
         """Its name and value: accuracy, or the NMSE |guess - y|^2 / |y - mean(y)|^2."""
         regression = self.model.task == "regression"
         return METRICS[self.model.task], float(score(guess, y, y.mean() if regression else 0.0, regression))

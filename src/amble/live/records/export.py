@@ -8,7 +8,9 @@ the x_i at its end. Its timing is what was measured, so that the simulator can u
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from amble.arrays import Array, Indices
 from amble.engines import State
 from amble.engines.plain import stack
 from amble.live.core.packing import Packing
@@ -33,7 +35,7 @@ STOPPED_BY_CAUSE: dict[str, str] = {"seconds": "time_s", "asked": "interrupted"}
 class Curves:
     """The models at the records, gathered while a run is replayed (Replay.watch)."""
 
-    def __init__(self, record: Record, start: Any) -> None:
+    def __init__(self, record: Record, start: Array) -> None:
         names = record.agents[: record.founders]
         lines = sorted((line.time_s, name, line.number) for name in names for line in record.visits.get(name, ()))
         hop = {(name, number): k + 1 for k, (_, name, number) in enumerate(lines)}
@@ -52,7 +54,7 @@ class Curves:
             self.local[: begins[0]] += start / self.agents
             self.spans |= {(name, number): (begins[k], begins[k + 1]) for k, number in enumerate(numbers)}
 
-    def _at(self, hops: Any) -> Any:
+    def _at(self, hops: ArrayLike) -> Indices:
         """The first record that is not before each of these hops."""
         return np.searchsorted(self.recorded, hops)
 

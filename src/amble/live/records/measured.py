@@ -11,10 +11,11 @@ So a hop has in it all that is not the visit: journal, encoding, the link, decod
 time and an exponential one, with this mean and this spread: with none, tokens that meet once would meet in every lap.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from amble.arrays import Array
 from amble.live.journal.journal import Visited
 from amble.live.records.record import Record
 from amble.schedule.timing import Timing
@@ -36,7 +37,7 @@ def timing(record: Record) -> Timing:
     return Timing(low_s=fixed_s, high_s=fixed_s, mean_s=spread_s, compute=mean, slowdown=slowdown)
 
 
-def compute_s(record: Record) -> Any:
+def compute_s(record: Record) -> Array:
     """Mean seconds of a visit at each agent of the run's beginning; at one that made none, the mean of the others."""
     founders = record.agents[: record.founders]
     found = [[line.compute_s for line in record.visits.get(name, ())] for name in founders]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amble.data.datasets import count
 from amble.data.packed import DAMAGED, arrays_of, npz_of
@@ -117,7 +118,7 @@ def load(path: Path) -> Record:
         raise AmbleError(f"the record {path} is damaged or cut short; collect it again.") from error
 
 
-def _sha(arrays: Mapping[str, Any]) -> str:
+def _sha(arrays: Mapping[str, NDArray[Any]]) -> str:
     whole = hashlib.sha256()
     for key in sorted(arrays):
         whole.update(f"{key} {arrays[key].dtype.str} {arrays[key].shape}".encode())

@@ -18,6 +18,7 @@ from amble.live.core.packing import digest
 from amble.live.journal.file import ARITHMETIC
 from amble.live.journal.journal import Event, Visited
 from amble.live.records.record import Record
+from amble.losses.objective import Objective
 
 RECOUNT, REISSUE, LEAVES = "recount", "reissue", "leaves"
 
@@ -67,7 +68,7 @@ class _Agent:
 
     name: str
     index: int
-    objective: Any
+    objective: Objective
     holder: Any
     lines: tuple[Visited, ...]
     recounts: Mapping[tuple[int, int, int], Event]  # by (token, epoch, hop before the visit)
@@ -80,7 +81,7 @@ class Replay:
     """All agents of a record whose objectives are known."""
 
     def __init__(
-        self, record: Record, visits: Any, objectives: Mapping[str, Any], watch: Watch = lambda *_: None
+        self, record: Record, visits: Any, objectives: Mapping[str, Objective], watch: Watch = lambda *_: None
     ) -> None:
         """`watch(agent, number of its visit, its holder then)` is called after each visit."""
         self.record, self.visits, self.watch = record, visits, watch

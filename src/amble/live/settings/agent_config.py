@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+from amble.arrays import Array
+from amble.data.targets import Targets
 from amble.errors import AmbleError
 from amble.files import read_toml
 from amble.live import toml
@@ -178,11 +180,11 @@ class AgentConfig:
             self.method, self.dimension, len(self.agents), self.stop.tolerance or 0.0, self.room, start
         )
 
-    def objective(self, X: Any, y: Any) -> Any:
+    def objective(self, X: Array, y: Targets) -> Any:
         """The agent's own objective, from its rows and targets as they are in its files."""
         return self.model.objective(X, y, f"the data of {self.name}")
 
-    def read_data(self, folder: Path) -> tuple[Any, Any]:
+    def read_data(self, folder: Path) -> tuple[Array, Targets]:
         """The agent's rows and targets, from the file in its folder that the run names."""
         return self.model.read(self.data_path(folder))
 
