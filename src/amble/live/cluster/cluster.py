@@ -23,6 +23,7 @@ from amble.errors import AmbleError
 from amble.live import status
 from amble.live.settings import bundle
 from amble.live.settings.config import Config
+from amble.methods.protocol import TokenMethod
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 
@@ -50,7 +51,7 @@ def free_ports(count: int) -> list[int]:
 
 def configure(
     problem: Problem,
-    method: Any,
+    method: TokenMethod,
     network: Network,
     stop: dict[str, Any],
     seed: int,

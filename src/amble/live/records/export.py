@@ -20,6 +20,7 @@ from amble.live.records import measured
 from amble.live.records.record import Record
 from amble.live.records.replay import Replay
 from amble.methods import boards, gifts
+from amble.methods.protocol import TokenMethod
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 from amble.results.history import with_history
@@ -66,7 +67,7 @@ class Curves:
 
 
 def as_run(
-    problem: Problem, network: Network, method: Any, seed: int, replayed: Replay, curves: Curves, optimum: bool
+    problem: Problem, network: Network, method: TokenMethod, seed: int, replayed: Replay, curves: Curves, optimum: bool
 ) -> Run:
     """Of a run that was replayed as a whole, and that nobody has joined; `optimum`: whether it is compared with it."""
     record = replayed.record

@@ -19,6 +19,7 @@ from amble.live.journal.file import ARITHMETIC
 from amble.live.journal.journal import Event, Visited
 from amble.live.records.record import Record
 from amble.losses.objective import Objective
+from amble.methods.protocol import TokenMethod, is_gift
 
 RECOUNT, REISSUE, LEAVES = "recount", "reissue", "leaves"
 
@@ -52,10 +53,10 @@ class Outcome(NamedTuple):
         return "; ".join([words, *([f"the first that is not: {self.first}"] if self.first else []), *self.left])
 
 
-def check_arithmetic(record: Record, method: Any) -> None:
+def check_arithmetic(record: Record, method: TokenMethod) -> None:
     """The digests of a run that was computed otherwise differ, and nothing is damaged."""
-    same = record.arithmetic == ARITHMETIC or (record.arithmetic == 1 and getattr(method, "weigh", "") != "full")
-    if not same:
+    full = is_gift(method) and method.weigh == "full"
+    if record.arithmetic != ARITHMETIC and (full or record.arithmetic != 1):
         raise AmbleError(
             f"this run was computed by arithmetic {record.arithmetic} of another amble, and this one has {ARITHMETIC}: "
             "its digests cannot be compared; replay it with the amble that made it."

@@ -30,6 +30,7 @@ from amble.live.settings.parts import (
     make_timing,
     method_settings,
 )
+from amble.methods.protocol import TokenMethod
 
 FILE = "agent.toml"
 FORMAT = 1
@@ -121,7 +122,7 @@ class AgentConfig:
     port: int
     agents: tuple[str, ...]  # those of the run's beginning, each at its place
     neighbours: tuple[Peer, ...]
-    method: Any
+    method: TokenMethod
     model: Model
     stop: Stop
     timing: LiveTiming

@@ -23,6 +23,7 @@ from amble.live.model.start import Start
 from amble.live.settings import agent_config, links
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.settings.parts import LiveTiming, Retention, Stop, make_method, make_retention, make_stop, make_timing
+from amble.methods.protocol import TokenMethod, is_copy
 from amble.networks.cycles import closed_walk
 from amble.networks.network import Network
 
@@ -62,7 +63,7 @@ class Config:
     """The whole run."""
 
     name: str
-    method: Any
+    method: TokenMethod
     model: Model
     stop: Stop
     walk: Walk
@@ -163,7 +164,7 @@ class Config:
         if self.walk.kind != "random" and not self.next[0]:
             said.append("no cycle through all agents was found; tokens go to neighbours at random.")
         if not visits.kind_for(self.method).exact:
-            rule = '; with token_rule = "tracked" it could' if "token_rule" in methods.settings(self.method) else ""
+            rule = '; with token_rule = "tracked" it could' if is_copy(self.method) else ""
             said.append(f"{self.method.label} cannot go on without a dead agent: the run waits until it is back{rule}.")
         return said
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from amble import methods
 from amble.errors import AmbleError, is_number
 from amble.live import toml
+from amble.methods.protocol import Method, TokenMethod, is_round
 
 TOKENS_MAX = 64
 PAUSE_MAX_S = 10.0
@@ -47,13 +48,13 @@ class Retention:
     visits_max: Annotated[int, zero_for_all] = VISITS_MAX
 
 
-def make_method(given: Any) -> Any:
+def make_method(given: Any) -> TokenMethod:
     """From the [method] table; a live run passes tokens, so it must have them."""
     if not isinstance(given, dict) or "name" not in given:
         raise AmbleError('the run has no method; add a table [method] with name = "Relay", for example.')
-    method = methods.from_settings(given["name"], {key: value for key, value in given.items() if key != "name"})
-    if methods.is_round(method):
-        walking = [label for label, kind in methods.METHODS.items() if not methods.is_round(kind)]
+    method: Method = methods.from_settings(given["name"], {key: value for key, value in given.items() if key != "name"})
+    if is_round(method):
+        walking = [label for label, kind in methods.METHODS.items() if not is_round(kind)]
         raise AmbleError(
             f"{method.label} was given; it goes in rounds and has no tokens to pass: choose {', '.join(walking[:-1])} "
             f"or {walking[-1]}."
@@ -86,6 +87,6 @@ def make_retention(given: Any) -> Retention:
     return toml.fill(Retention, given, "[record]")
 
 
-def method_settings(method: Any) -> dict[str, Any]:
+def method_settings(method: TokenMethod) -> dict[str, Any]:
     """The [method] table of a method."""
     return {"name": method.label, **methods.settings(method)}
