@@ -354,10 +354,12 @@ def test_amble_data_get_without_the_file_is_one_sentence(tmp_path, server):
 
 @pytest.mark.usefixtures("tiny")
 def test_somebody_who_watches_sees_a_bar(tmp_path):
-    """On a terminal's standard error, which here is a pseudo-terminal."""
+    """On a terminal's standard error, which here is a pseudo-terminal; with bars from the first moment on."""
     ours, theirs = pty.openpty()
-    get = "download(os.environ['AMBLE_DATA_URL'] + '/some/tiny.bz2', 'tiny.bz2')"
-    code = f"import os\nfrom amble.data.download import download\n{get}"
+    code = (
+        "import os; from amble import progress; from amble.data.download import download; progress.QUIET_S = 0.0\n"
+        "download(os.environ['AMBLE_DATA_URL'] + '/some/tiny.bz2', 'tiny.bz2')"
+    )
     settings = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
     with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=theirs, env=settings) as child:
         os.close(theirs)
@@ -370,7 +372,7 @@ def test_somebody_who_watches_sees_a_bar(tmp_path):
         assert child.wait(60) == 0
     os.close(ours)
     assert b"tiny.bz2" in seen
-    assert b"bytes" in seen
+    assert b"kB/s" in seen
 
 
 def test_help_has_examples(tmp_path):

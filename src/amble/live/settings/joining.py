@@ -96,7 +96,7 @@ def _alone(authority: Path) -> Iterator[None]:
 
 def _all(bundle: Path) -> dict[str, AgentConfig]:
     """All agents' settings, as amble init and amble join made them; who came later is not in their files."""
-    folders = sorted(path.parent for path in bundle.glob("*/agent.toml"))
+    folders = agent_config.agents_in(bundle)
     known = {config.name: config for config in (AgentConfig.read(folder, guests=False) for folder in folders)}
     if not known:
         raise AmbleError(f"{bundle} has no agents' folders; give the folder that amble init made with --out.")
