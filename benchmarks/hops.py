@@ -40,7 +40,8 @@ from amble.live.core.message import Epoch, Token
 from amble.live.formats import wire
 from amble.live.formats.shape import Shape
 from amble.live.journal.journal import Journal
-from amble.live.transport.zenoh.address import Link, Place, ask_key, settings
+from amble.live.transport.address import Address, Link
+from amble.live.transport.zenoh.configuration import ask_key, settings
 from amble.live.trust import identity
 
 AGENTS, TOKENS = 8, 3
@@ -109,11 +110,11 @@ class Bare:
 
         self.zenoh, name = zenoh, names[me]
         near = {(me + 1) % len(names), (me - 1) % len(names)}
-        place = Place(
+        address = Address(
             name, "127.0.0.1", ports[me], tuple(Link(names[k], "127.0.0.1", ports[k]) for k in near), RUN,
             folder / name / identity.AUTHORITY, folder / name / identity.CERTIFICATE, folder / name / identity.KEY,
         )  # fmt: skip
-        self.session = zenoh.open(zenoh.Config.from_json5(json.dumps(settings(place))))
+        self.session = zenoh.open(zenoh.Config.from_json5(json.dumps(settings(address))))
         self.heard = queue.SimpleQueue()
         self.asked = ask_key(RUN, name, names[me - 1])
         self.asking = ask_key(RUN, names[(me + 1) % len(names)], name)

@@ -10,9 +10,9 @@ import threading
 import time
 from pathlib import Path
 
+from amble.live.transport.address import Address, Link
 from amble.live.transport.zenoh import engine_log
-from amble.live.transport.zenoh.address import Link, Place
-from amble.live.transport.zenoh.transport import Transport
+from amble.live.transport.zenoh.transport import ZenohTransport
 
 
 def say(**event):
@@ -25,9 +25,9 @@ class Logged(logging.Handler):
         say(log=record.getMessage())
 
 
-def place_of(given):
+def address_of(given):
     given["neighbours"] = tuple(Link(*link) for link in given["neighbours"])
-    return Place(**{name: Path(v) if name in ("authority", "certificate", "key") else v for name, v in given.items()})
+    return Address(**{name: Path(v) if name in ("authority", "certificate", "key") else v for name, v in given.items()})
 
 
 def answer(heard):
@@ -79,13 +79,13 @@ def main():
     given = json.loads(sys.argv[1])
     if given.pop("engine_log", False):
         engine_log.listen()
-    place = place_of(given)
+    address = address_of(given)
     try:
-        transport = Transport.open(place, lambda *q: heard.put(q), lambda name, up: say(peer=name, up=up))
+        transport = ZenohTransport.open(address, lambda *q: heard.put(q), lambda name, up: say(peer=name, up=up))
     except ValueError as error:
         say(error=str(error))
         return
-    say(open=place.name)
+    say(open=address.name)
     asking = []
     for line in sys.stdin:
         command = json.loads(line)
@@ -103,7 +103,7 @@ def main():
             break
     transport.close()
     transport.close()
-    say(closed=place.name, threads=[t.name for t in threading.enumerate() if not t.daemon or "amble" in t.name])
+    say(closed=address.name, threads=[t.name for t in threading.enumerate() if not t.daemon or "amble" in t.name])
     heard.put(None)
     for thread in asking:
         thread.join(10)  # it has yet to say that there is no answer

@@ -86,10 +86,10 @@ def free_port():
 class Agent:
     """A process of live_agent.py, with all that it has said; in a network namespace, where one is named."""
 
-    def __init__(self, place, namespace=""):
-        self.place = place
+    def __init__(self, address, namespace=""):
+        self.address = address
         inside = ["ip", "netns", "exec", namespace] if namespace else []
-        command = [*inside, sys.executable, str(Path(__file__).with_name("live_agent.py")), json.dumps(place)]
+        command = [*inside, sys.executable, str(Path(__file__).with_name("live_agent.py")), json.dumps(address)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.said = []
         self.more = threading.Condition()
@@ -114,7 +114,7 @@ class Agent:
 
         with self.more:
             last = self.said[since:][-20:]
-            assert self.more.wait_for(found, within_s), f"{self.place['name']}: no {wanted}; before it waited: {last}"
+            assert self.more.wait_for(found, within_s), f"{self.address['name']}: no {wanted}; before it waited: {last}"
             return found()
 
     def ask(self, to, words="hello", since=None, within_s=WITHIN_S, **command):
@@ -148,12 +148,12 @@ class Ring:
         for name in names:
             self.authority.issue(folder / name, name)
 
-    def place(self, name, **changes):
+    def address(self, name, **changes):
         i, count = self.names.index(name), len(self.names)
         beside = dict.fromkeys([self.names[(i + 1) % count], self.names[i - 1]])
         links = [(other, HOST, self.ports[other]) for other in beside if other != name]
-        place = {"name": name, "host": HOST, "port": self.ports[name], "neighbours": links, "run": "run1"}
-        return place | files(self.folder / name) | self.options | changes
+        address = {"name": name, "host": HOST, "port": self.ports[name], "neighbours": links, "run": "run1"}
+        return address | files(self.folder / name) | self.options | changes
 
 
 def files(folder):

@@ -17,6 +17,7 @@ from amble.live.cluster.cluster import Cluster, configure, rows_of
 from amble.live.model import trained
 from amble.live.records import collect
 from amble.live.settings.agent_config import FILE
+from live_nodes import Nodes
 
 pytest.importorskip("zenoh")
 ENDLESS = {"hops": 10**9}
@@ -99,10 +100,7 @@ def test_how_much_of_its_record_an_agent_keeps_is_its_own_affair(tmp_path):
     settings = cluster.folder / "agent01" / FILE
     assert "visits_max = 1000000" in settings.read_text()
     settings.write_text(settings.read_text().replace("visits_max = 1000000", "visits_max = 50"))
-    with cluster:
-        cluster.start_all()
-        wait_for(lambda: not cluster.running())
-        assert cluster.failed() == {}
+    Nodes(cluster.folder, cluster.config.agents).wait()
     gathered = collect.collect(collect.agent_folders([cluster.folder]))
     assert 40 <= len(gathered.visits["agent01"]) <= 50
     assert list(gathered.dropped) == ["agent01"]

@@ -58,11 +58,11 @@ class Hosts:
         for name, (host, port) in where.items():
             authority.issue(folder / name, name, host=host)
             near = [(other, *where[other]) for other in names if other != name]
-            place = {"name": name, "host": host, "port": port, "neighbours": near, "run": "run1", "lease_s": LEASE_S}
-            agents[name] = Agent(place | files(folder / name), NAMESPACES[name == "b"])
+            address = {"name": name, "host": host, "port": port, "neighbours": near, "run": "run1", "lease_s": LEASE_S}
+            agents[name] = Agent(address | files(folder / name), NAMESPACES[name == "b"])
             self.stack.callback(agents[name].end)
         for agent in agents.values():
-            for name, _, _ in agent.place["neighbours"]:
+            for name, _, _ in agent.address["neighbours"]:
                 agent.wait(peer=name, up=True)
         return agents
 
@@ -105,7 +105,7 @@ def test_a_neighbour_whose_link_lives_but_that_does_not_answer_is_down_until_it_
     """Zenoh's own threads say that they are there, whatever Python does. A long visit is no silence."""
     ring = Ring(tmp_path, ["a", "b"], lease_s=LEASE_S)
     with contextlib.ExitStack() as stack:
-        a, b = (Agent(ring.place(name)) for name in ring.names)
+        a, b = (Agent(ring.address(name)) for name in ring.names)
         for agent, other in ((a, "b"), (b, "a")):
             stack.callback(agent.end)
             agent.wait(peer=other, up=True)
@@ -126,8 +126,8 @@ def test_round_trips_of_more_than_half_a_second_are_linked_and_stay_so(tmp_path)
     with contextlib.ExitStack() as stack:
         line = Delay(ring.ports["b"], 0.3)
         stack.callback(line.close)
-        b = Agent(ring.place("b"))
-        a = Agent(ring.place("a", neighbours=[("b", HOST, line.port)]))
+        b = Agent(ring.address("b"))
+        a = Agent(ring.address("a", neighbours=[("b", HOST, line.port)]))
         for agent, other in ((a, "b"), (b, "a")):
             stack.callback(agent.end)
             agent.wait(peer=other, up=True)
@@ -194,7 +194,7 @@ def limits_after(soft, hard):
     """Of a process that starts with these limits of open files."""
     code = (
         f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}));"
-        "from amble.live.transport.zenoh.sockets import more_files; more_files();"
+        "from amble.live.transport.sockets import more_files; more_files();"
         "print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

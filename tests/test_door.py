@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("zenoh")
 
+from amble.live.transport.address import Link
 from amble.live.transport.zenoh import door
-from amble.live.transport.zenoh.address import Link
-from amble.live.transport.zenoh.transport import Transport
-from live_agent import place_of
+from amble.live.transport.zenoh.transport import ZenohTransport
+from live_agent import address_of
 from live_samples import HOST, Authority, Ring, free_port
 
 LET_IN, REFUSED = b"an invitation", "the run has another authority"
@@ -23,13 +23,13 @@ def judge(shown, answer):
 
 @pytest.fixture
 def at_the_door(tmp_path):
-    """An agent with a door, and the place of one who is certified but no neighbour."""
+    """An agent with a door, and the address of one who is certified but no neighbour."""
     ring = Ring(tmp_path, ["a", "b"])
     ring.authority.issue(tmp_path / "x", "x")
-    transport = Transport.open(place_of(ring.place("a")), lambda *_: None, lambda *_: None, judge)
+    transport = ZenohTransport.open(address_of(ring.address("a")), lambda *_: None, lambda *_: None, judge)
     link = Link("a", HOST, ring.ports["a"])
     paths = {kind: tmp_path / "x" / f"{kind}.pem" for kind in ("authority", "certificate", "key")}
-    stranger = replace(place_of(ring.place("b")), name="x", port=free_port(), neighbours=(link,), **paths)
+    stranger = replace(address_of(ring.address("b")), name="x", port=free_port(), neighbours=(link,), **paths)
     yield stranger, link
     transport.close()
 
@@ -45,9 +45,9 @@ def test_what_is_shown_is_let_in_or_refused_with_a_reason(at_the_door):
 def test_a_refusal_is_one_whatever_its_words(tmp_path, words):
     ring = Ring(tmp_path, ["a", "b"])
     refuse = lambda _shown, answer: answer(words)  # noqa: E731
-    transport = Transport.open(place_of(ring.place("a")), lambda *_: None, lambda *_: None, refuse)
+    transport = ZenohTransport.open(address_of(ring.address("a")), lambda *_: None, lambda *_: None, refuse)
     try:
-        answer = door.knock(place_of(ring.place("b")), Link("a", HOST, ring.ports["a"]), LET_IN)
+        answer = door.knock(address_of(ring.address("b")), Link("a", HOST, ring.ports["a"]), LET_IN)
     finally:
         transport.close()
     assert answer == door.Answer("refused", words)
@@ -57,9 +57,9 @@ def test_who_does_not_answer_in_time_has_not_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(door, "ANSWER_S", 0.5)
     ring, kept = Ring(tmp_path, ["a", "b"]), []
     keep = lambda *shown: kept.append(shown)  # noqa: E731
-    transport = Transport.open(place_of(ring.place("a")), lambda *_: None, lambda *_: None, keep)
+    transport = ZenohTransport.open(address_of(ring.address("a")), lambda *_: None, lambda *_: None, keep)
     try:
-        answer = door.knock(place_of(ring.place("b")), Link("a", HOST, ring.ports["a"]), LET_IN)
+        answer = door.knock(address_of(ring.address("b")), Link("a", HOST, ring.ports["a"]), LET_IN)
     finally:
         transport.close()
     assert len(kept) == 1
@@ -69,9 +69,9 @@ def test_who_does_not_answer_in_time_has_not_refused(tmp_path, monkeypatch):
 def test_a_reason_does_not_move_the_cursor(tmp_path):
     ring = Ring(tmp_path, ["a", "b"])
     refuse = lambda _shown, answer: answer("\x1b[2Jgo\naway")  # noqa: E731
-    transport = Transport.open(place_of(ring.place("a")), lambda *_: None, lambda *_: None, refuse)
+    transport = ZenohTransport.open(address_of(ring.address("a")), lambda *_: None, lambda *_: None, refuse)
     try:
-        answer = door.knock(place_of(ring.place("b")), Link("a", HOST, ring.ports["a"]), LET_IN)
+        answer = door.knock(address_of(ring.address("b")), Link("a", HOST, ring.ports["a"]), LET_IN)
     finally:
         transport.close()
     assert answer == door.Answer("refused", " [2Jgo away")
@@ -108,7 +108,7 @@ def test_one_knocks_until_the_neighbour_is_up(at_the_door, monkeypatch):
     said = iter(map(door.Answer, ["silent", "refused", "busy", "welcome", "welcome"]))
     up, ended, knocks = threading.Event(), threading.Event(), []
 
-    def knock(_place, _link, shown):
+    def knock(_address, _link, shown):
         knocks.append(shown)
         answer = next(said)
         if len(knocks) == 5:

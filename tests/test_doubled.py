@@ -20,7 +20,7 @@ def ring(tmp_path):
         ring = Ring(tmp_path, ["a", "b", "c"], lease_s=LEASE_S)
 
         def start(name, **changes):
-            agent = Agent(ring.place(name, **changes))
+            agent = Agent(ring.address(name, **changes))
             stack.callback(agent.end)
             return agent
 

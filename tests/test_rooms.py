@@ -33,11 +33,13 @@ def test_an_import_from_above_is_found(tmp_path):
     (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
     (copy / "losses" / "newton.py").write_text("import amble.cli.app\n")
     (copy / "live" / "core" / "doubts.py").write_text("import time\n")
+    (copy / "live" / "agent" / "node.py").write_text("import amble.live.transport.zenoh.transport\n")
     code = f"import sys; sys.path.insert(0, {str(tmp_path / 'src')!r}); {LINT}"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0
     assert "amble.losses.newton -> amble.cli.app" in done.stdout
     assert "amble.live.core.doubts -> time" in done.stdout
+    assert "amble.live.agent.node -> amble.live.transport.zenoh.transport" in done.stdout
 
 
 def rooms():

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from amble.errors import AmbleError
-from amble.live.transport.zenoh.address import Link, Place
+from amble.live.transport.address import Address, Link
 from amble.live.transport.zenoh.engine_log import sentence_of
-from amble.live.transport.zenoh.transport import Transport
+from amble.live.transport.zenoh.transport import ZenohTransport
 from live_samples import HOST, Agent, Authority, Ring, files, free_port
 
 pytest.importorskip("zenoh")
@@ -27,8 +27,8 @@ def start():
     """Starts agents, and ends those that are left."""
     with contextlib.ExitStack() as stack:
 
-        def started(place):
-            agent = Agent(place)
+        def started(address):
+            agent = Agent(address)
             stack.callback(agent.end)
             return agent
 
@@ -37,23 +37,23 @@ def start():
 
 def all_up(agents):
     for agent in agents:
-        for name, _, _ in agent.place["neighbours"]:
+        for name, _, _ in agent.address["neighbours"]:
             agent.wait(peer=name, up=True)
 
 
 @pytest.mark.parametrize("count", [2, 4])
 def test_neighbours_answer_each_other_and_know_who_asks(tmp_path, start, count):
     ring = Ring(tmp_path, list("abcd")[:count])
-    agents = [start(ring.place(name)) for name in ring.names]
+    agents = [start(ring.address(name)) for name in ring.names]
     all_up(agents)
     for agent in agents:
-        for name, _, _ in agent.place["neighbours"]:
-            assert agent.ask(name)["last"] == f"{agent.place['name']} said hello"
+        for name, _, _ in agent.address["neighbours"]:
+            assert agent.ask(name)["last"] == f"{agent.address['name']} said hello"
 
 
 def test_three_thousand_questions_are_answered_once_each(tmp_path, start):
     ring = Ring(tmp_path, ["a", "b"])
-    a, b = start(ring.place("a")), start(ring.place("b"))
+    a, b = start(ring.address("a")), start(ring.address("b"))
     all_up([a, b])
     b.tell(to="a", words="other way", count=500, together=20)
     asked = a.ask("b", count=3000, together=50, within_s=60)
@@ -66,7 +66,7 @@ def test_three_thousand_questions_are_answered_once_each(tmp_path, start):
 def test_a_killed_neighbour_is_seen_at_once_and_again_when_it_is_back(tmp_path, start, left, dead):
     """By the link that broke: the lease is longer than anything here waits."""
     ring = Ring(tmp_path, ["a", "b"], lease_s=3600.0)
-    agents = {name: start(ring.place(name)) for name in ring.names}
+    agents = {name: start(ring.address(name)) for name in ring.names}
     all_up(agents.values())
     agents[left].tell(to=dead, words="hold", timeout_s=60)
     agents[dead].wait(words="hold")
@@ -75,7 +75,7 @@ def test_a_killed_neighbour_is_seen_at_once_and_again_when_it_is_back(tmp_path, 
     assert agents[left].wait(asked="hold")["last"] is None
     assert agents[left].ask(dead)["last"] is None
     since = len(agents[left].said)
-    again = start(ring.place(dead))
+    again = start(ring.address(dead))
     agents[left].wait(since, peer=dead, up=True)
     assert agents[left].ask(dead, "again")["last"] == f"{left} said again"
     again.wait(peer=left, up=True)
@@ -85,7 +85,7 @@ def test_a_killed_neighbour_is_seen_at_once_and_again_when_it_is_back(tmp_path, 
 @pytest.mark.parametrize(("left", "frozen"), [("a", "b"), ("b", "a")], ids=["who is dialled", "who dials"])
 def test_a_frozen_neighbour_is_down_after_the_lease_and_up_when_it_goes_on(tmp_path, start, left, frozen):
     ring = Ring(tmp_path, ["a", "b"], lease_s=1.0)
-    agents = {name: start(ring.place(name)) for name in ring.names}
+    agents = {name: start(ring.address(name)) for name in ring.names}
     all_up(agents.values())
     agents[frozen].process.send_signal(signal.SIGSTOP)
     agents[left].tell(to=frozen, words="large", size=20_000_000, timeout_s=60)  # more than the system's buffers hold
@@ -110,7 +110,7 @@ def beset(tmp_path, start):
     ring = Ring(tmp_path, ["a", "b", "c"])
     ring.authority.issue(tmp_path / "x", "x")
     ring.twice = ""
-    a, b, c = (start(ring.place(name, engine_log=True)) for name in ring.names)
+    a, b, c = (start(ring.address(name, engine_log=True)) for name in ring.names)
     all_up([a, b, c])
     yield ring, a
     assert not [event for event in a.said if event.get("words", "") == "evil"]
@@ -162,7 +162,7 @@ def test_nobody_can_join_the_session_of_a_neighbour(tmp_path, start, joining):
     begin a new one."""
     ring = Ring(tmp_path, ["a", "b", "c"])
     ring.authority.issue(tmp_path / "x", "x")
-    a, b, c = (start(ring.place(name)) for name in ring.names)
+    a, b, c = (start(ring.address(name)) for name in ring.names)
     all_up([a, b, c])
     since = [len(agent.said) for agent in (b, c)]
     assert stranger(tmp_path / joining, ring.ports["a"], claims_session_at=ring.ports["b"])["answers"] == []
@@ -173,7 +173,7 @@ def test_nobody_can_join_the_session_of_a_neighbour(tmp_path, start, joining):
         while answer is None and tries < 20:  # it may restart more than once, and what was asked then is not answered
             answer, tries = agent.ask("a")["last"], tries + 1
             time.sleep(0.2)
-        assert answer == f"{agent.place['name']} said hello"
+        assert answer == f"{agent.address['name']} said hello"
     assert not [event for event in a.said if event.get("words", "") == "evil"]
 
 
@@ -191,7 +191,7 @@ def test_what_is_no_tls_is_refused(tmp_path, beset):
 def test_the_strangers_of_these_tests_would_be_heard_if_they_were_let_in(tmp_path, start):
     """With the right certificate the same script is heard: so what keeps the others out is not a slip in it."""
     ring = Ring(tmp_path, ["a", "b"])
-    a = start(ring.place("a"))
+    a = start(ring.address("a"))
     a.wait(open="a")
     assert stranger(tmp_path / "b", ring.ports["a"])["answers"] == ["b said evil"]
     a.wait(peer="b", up=True)
@@ -199,7 +199,7 @@ def test_the_strangers_of_these_tests_would_be_heard_if_they_were_let_in(tmp_pat
 
 def test_why_a_neighbour_cannot_be_reached_is_logged(tmp_path, start):
     ring = Ring(tmp_path, ["a", "b"])
-    a = start(ring.place("a", engine_log=True))
+    a = start(ring.address("a", engine_log=True))
     a.wait(open="a")
     with a.more:
         found = a.more.wait_for(lambda: [event for event in a.said if "log" in event], 20)
@@ -224,7 +224,7 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path, start):
     with socket.socket() as taken:
         taken.bind((HOST, ring.ports["a"]))
         taken.listen()
-        a = start(ring.place("a"))
+        a = start(ring.address("a"))
         assert a.process.wait(20) == 0
         with a.more:
             assert a.more.wait_for(lambda: a.said, 20)
@@ -234,7 +234,7 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path, start):
 
 def test_close_ends_what_is_under_way_and_frees_the_port_and_the_process(tmp_path, start):
     ring = Ring(tmp_path, ["a", "b"])
-    a, b = start(ring.place("a")), start(ring.place("b"))
+    a, b = start(ring.address("a")), start(ring.address("b"))
     all_up([a, b])
     a.tell(to="b", words="hold", timeout_s=60)
     b.wait(words="hold")
@@ -250,7 +250,7 @@ def test_close_ends_what_is_under_way_and_frees_the_port_and_the_process(tmp_pat
 
 def test_too_large_a_question_is_refused_and_the_link_lives_on(tmp_path, start):
     ring = Ring(tmp_path, ["a", "b"])
-    a, b = start(ring.place("a")), start(ring.place("b", bytes_max=1000))
+    a, b = start(ring.address("a")), start(ring.address("b", bytes_max=1000))
     all_up([a, b])
     assert a.ask("b", "fits", size=990)["last"].startswith("a said fits")
     assert a.ask("b", "slightly", size=1001)["last"] is None
@@ -263,7 +263,7 @@ def test_too_large_a_question_is_refused_and_the_link_lives_on(tmp_path, start):
 
 def test_questions_beyond_those_that_may_wait_are_refused(tmp_path, start):
     ring = Ring(tmp_path, ["a", "b"])
-    a, b = start(ring.place("a")), start(ring.place("b", waiting_max=2))
+    a, b = start(ring.address("a")), start(ring.address("b", waiting_max=2))
     all_up([a, b])
     assert a.ask("b", "drop", count=5)["last"] is None  # what is thrown away waits no longer
     a.tell(to="b", words="hold", count=2, together=2, timeout_s=60)
@@ -276,22 +276,22 @@ def test_questions_beyond_those_that_may_wait_are_refused(tmp_path, start):
 
 def test_who_does_not_answer_in_time_gives_no_answer(tmp_path, start):
     ring = Ring(tmp_path, ["a", "b"])
-    a, b = start(ring.place("a")), start(ring.place("b"))
+    a, b = start(ring.address("a")), start(ring.address("b"))
     all_up([a, b])
     assert a.ask("b", "hold", timeout_s=0.3)["last"] is None
     assert a.ask("b", "again")["last"] == "a said again"
 
 
 def insecure(name, port, *neighbours):
-    return Place(name, HOST, port, neighbours, run="run1", insecure=True)
+    return Address(name, HOST, port, neighbours, run="run1", insecure=True)
 
 
 def test_one_process_may_open_close_and_open_again(capfd):
     """Plain TCP, as in benchmarks; and nothing is printed."""
     ports, events = (free_port(), free_port()), queue.Queue()
     for _ in range(2):
-        a = Transport.open(insecure("a", ports[0], Link("b", HOST, ports[1])), lambda *_: None, lambda *_: None)
-        b = Transport.open(
+        a = ZenohTransport.open(insecure("a", ports[0], Link("b", HOST, ports[1])), lambda *_: None, lambda *_: None)
+        b = ZenohTransport.open(
             insecure("b", ports[1], Link("a", HOST, ports[0])),
             lambda sender, payload, reply: events.put((sender, payload, reply)),
             lambda name, up: events.put((name, up)),
@@ -324,8 +324,8 @@ def test_places_that_cannot_be_are_refused(tmp_path):
     with pytest.raises(AmbleError, match="let all differ"):
         insecure("b", 1, link)
     with pytest.raises(AmbleError, match="give all three"):
-        Place("a", HOST, 1, (link,), "run1")
+        Address("a", HOST, 1, (link,), "run1")
     with pytest.raises(AmbleError, match="there is no file"):
-        Place("a", HOST, 1, (link,), "run1", *(tmp_path / name for name in ("authority", "certificate", "key")))
+        Address("a", HOST, 1, (link,), "run1", *(tmp_path / name for name in ("authority", "certificate", "key")))
     with pytest.raises(AmbleError, match="at most 268435456 may be sent"):
-        Transport(insecure("a", 1, link), lambda *_: None, lambda *_: None).ask("b", bytes(2**28 + 1), 1.0, print)
+        ZenohTransport(insecure("a", 1, link), lambda *_: None, lambda *_: None).ask("b", bytes(2**28 + 1), 1.0, print)

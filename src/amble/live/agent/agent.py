@@ -18,14 +18,15 @@ from amble.live.journal.file import InUse, in_use
 from amble.live.process import condition, this_process
 from amble.live.records.collect import JOURNAL
 from amble.live.settings.agent_config import FILE, AgentConfig
+from amble.live.transport import Open
+from amble.live.transport.address import Address, Link
+from amble.live.transport.sockets import more_files
 from amble.live.transport.zenoh import engine_log
-from amble.live.transport.zenoh.address import Link, Place
-from amble.live.transport.zenoh.door import knock_at_all
-from amble.live.transport.zenoh.sockets import more_files
-from amble.live.transport.zenoh.transport import Transport
+from amble.live.transport.zenoh.transport import ZenohTransport
 from amble.live.trust import identity, invitation
 from amble.progress import Flag
 
+OPEN: Open = ZenohTransport.open  # the transport of all agents
 GRACE_S = 10.0  # for an agent on a leash to end by itself
 
 log = logging.getLogger("amble.live")
@@ -86,7 +87,7 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
     except InUse as error:  # by a process that was started at the same time
         raise _already_running(folder, config.name) from error
     had_ended = node.core.ending is not None
-    _run(node, _place(config, folder, node.shape.bytes_max), folder, again)
+    _run(node, address_of(config, folder, node.shape.bytes_max), folder, again)
     end, left = node.core.ending, node.core.left
     if node.restarts and not (end or left or ending.asked.is_set()):
         engine_log.end()
@@ -133,8 +134,8 @@ def _already_running(folder: Path, name: str) -> AmbleError:
     )
 
 
-def _place(config: AgentConfig, folder: Path, bytes_max: int) -> Place:
-    return Place(
+def address_of(config: AgentConfig, folder: Path, bytes_max: int) -> Address:
+    return Address(
         config.name,
         config.host,
         config.port,
@@ -148,40 +149,18 @@ def _place(config: AgentConfig, folder: Path, bytes_max: int) -> Place:
     )
 
 
-def _run(node: Node, place: Place, folder: Path, again: bool) -> None:
+def _run(node: Node, address: Address, folder: Path, again: bool) -> None:
     """From the first link to the last; a newcomer shows its invitation meanwhile, until everybody has let it in."""
-    try:
-        if node.core.left:
-            raise AmbleError(
-                f"{place.name} has left this run ({node.core.left.words}); amble join makes a folder for a new one."
-            )
-        if node.core.ending:
-            log.info("the run has ended: %s; %s only tells neighbours that do not know it, and ends",
-                     node.core.ending.words, place.name)  # fmt: skip
-        transport = _open(node, place, again)
-    except AmbleError:
+    if node.core.left:
         node.journal.close()
-        raise
-    log.info("%s listens on %s port %d", place.name, place.host, place.port)
-    shown, ended = folder / invitation.FILE, threading.Event()
-    if shown.is_file():
-        known = (place, shown.read_bytes(), transport.is_up, ended)
-        threading.Thread(target=knock_at_all, args=known, daemon=True).start()
-    try:
-        node.run(transport)
-    finally:
-        ended.set()
-
-
-def _open(node: Node, place: Place, again: bool) -> Transport:
-    """The first time, whatever is wrong ends the agent at once; later, its port may be taken for a moment."""
-    while True:
-        try:
-            return Transport.open(place, node.hear, node.peer, node.knocked, node.restart)
-        except AmbleError as error:
-            if not again or node.ending.wait(1.0):
-                raise
-            log.warning("%s It tries again.", error)
+        raise AmbleError(
+            f"{address.name} has left this run ({node.core.left.words}); amble join makes a folder for a new one."
+        )
+    if node.core.ending:
+        log.info("the run has ended: %s; %s only tells neighbours that do not know it, and ends",
+                 node.core.ending.words, address.name)  # fmt: skip
+    shown = folder / invitation.FILE
+    node.run(OPEN, address, shown.read_bytes() if shown.is_file() else None, patient=again)
 
 
 class End:

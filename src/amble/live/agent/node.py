@@ -1,6 +1,6 @@
 """The driver of one agent: it carries out the protocol's effects, with a transport, a journal and a clock.
 
-One thread does everything that changes the agent. Zenoh's threads only put what they hear on a queue.
+One thread does everything that changes the agent. The transport's threads only put what they hear on a queue.
 """
 
 import contextlib
@@ -32,7 +32,8 @@ from amble.live.process import as_bytes
 from amble.live.seldom import Seldom, more
 from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
-from amble.live.transport.zenoh.transport import Transport
+from amble.live.transport import Open, SendAnswer, Transport
+from amble.live.transport.address import Address
 from amble.progress import Flag
 
 ANSWER_S = 600.0  # how long an answer is waited for: a visit may take long; the protocol goes round who is silent
@@ -93,7 +94,7 @@ class Node:
         )
         self.inputs: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
         self.thanks: deque[Callable[[float], list[Effect]]] = deque()  # inputs that the thread is not woken for
-        self.replies: dict[int, Callable[[bytes], None]] = {}
+        self.replies: dict[int, SendAnswer] = {}
         self.accepted = wire.encode(self.shape, Accepted())  # most answers are this one
         self.heard = 0
         self.bytes = status.read(folder).bytes  # heard, before a restart, too
@@ -115,9 +116,9 @@ class Node:
         self.doubled: Callable[[], dict[str, str]] = dict  # names that two agents have
         self.stopped_s: float | None = None
 
-    # --- from Zenoh's threads ---------------------------------------------------------------------------------------
+    # --- from the transport's threads --------------------------------------------------------------------------------
 
-    def hear(self, sender: str, data: bytes, reply: Callable[[bytes], None]) -> None:
+    def hear(self, sender: str, data: bytes, reply: SendAnswer) -> None:
         try:
             question = wire.decode_question(self.shape, data, sender)
         except wire.Refusal as refusal:
@@ -161,9 +162,7 @@ class Node:
 
     # --- the one thread ---------------------------------------------------------------------------------------------
 
-    def _heard(
-        self, now: float, question: Question, reply: Callable[[bytes], None], size: int, heard_s: float
-    ) -> list[Effect]:
+    def _heard(self, now: float, question: Question, reply: SendAnswer, size: int, heard_s: float) -> list[Effect]:
         self.waited_s = now - heard_s
         self.heard += 1
         self.bytes += size
@@ -188,8 +187,18 @@ class Node:
         answer(None)
         return []
 
-    def run(self, transport: Transport) -> None:
-        """Until the run ends, this agent has left it, or `ending` is set."""
+    def run(self, open_links: Open, address: Address, invitation: bytes | None = None, patient: bool = False) -> None:
+        """Until the run ends, this agent has left it, or `ending` is set.
+
+        A newcomer shows its invitation to its neighbours. With `patient` an address that is taken is tried again.
+        """
+        try:
+            transport = self._listen(open_links, address, patient)
+        except AmbleError:
+            self.journal.close()
+            raise
+        if invitation is not None:
+            transport.announce(invitation)
         self.doubled = transport.doubled
         try:
             self._carry_out(self.core.start(time.monotonic()), transport)
@@ -225,6 +234,17 @@ class Node:
                 self._write_status(ended=not self.restarts)
             self._keep_elapsed(time.monotonic(), 0.0)
             self.journal.close()
+
+    def _listen(self, open_links: Open, address: Address, patient: bool) -> Transport:
+        while True:
+            try:
+                transport = open_links(address, self.hear, self.peer, self.knocked, self.restart)
+                log.info("%s listens on %s port %d", address.name, address.host, address.port)
+                return transport
+            except AmbleError as error:
+                if not patient or self.ending.wait(1.0):
+                    raise
+                log.warning("%s It tries again.", error)
 
     def _elapsed_s(self, now: float, every_s: float) -> float | None:
         """How long the run has been under way here, if that is to be kept now: it was not for so long."""

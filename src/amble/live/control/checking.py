@@ -21,7 +21,7 @@ from amble.live.journal import file as journal_file
 from amble.live.journal.rows import Rows
 from amble.live.records.collect import JOURNAL
 from amble.live.settings.agent_config import AgentConfig, Peer
-from amble.live.transport.zenoh.sockets import check_free
+from amble.live.transport.sockets import check_free
 from amble.live.trust import certificates, identity
 
 DIAL_S = 3.0  # for a connection, and then for the handshake

@@ -7,10 +7,9 @@ from typing import Any
 
 from amble.errors import AmbleError
 from amble.live.core.message import printable
-from amble.live.transport.zenoh.sending import ANSWER_BYTES
+from amble.live.transport import ANSWER_BYTES, Answered
 from amble.live.transport.zenoh.staying import stay
 
-Answered = Callable[[bytes | None], None]
 REFUSED, REFUSED_BYTES = (
     b"\1",
     500,

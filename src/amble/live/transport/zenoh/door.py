@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from amble.errors import need
-from amble.live.transport.zenoh.address import Link, Place, door_key, settings
+from amble.live.transport import Knocked
+from amble.live.transport.address import Address, Link
 from amble.live.transport.zenoh.answering import REFUSED, refusal
+from amble.live.transport.zenoh.configuration import door_key, settings
 
 ANSWER_S = 5.0
 AGAIN_S = 2.0
@@ -23,8 +25,6 @@ WELCOME = b"welcome"
 BUSY = b"\0"
 WAITING_MAX, BETWEEN_S = 4, 0.1  # at an agent's door: it has other things to do
 REFUSED_S = 60.0
-
-Knocked = Callable[[bytes, Callable[[str | None], None]], None]  # what is shown, and how to answer: why not, or None
 
 log = logging.getLogger(__name__)
 
@@ -72,14 +72,14 @@ class Door:
             self.knocked(bytes(query.payload or b""), answer)
 
 
-def knock(place: Place, neighbour: Link, shown: bytes) -> Answer:
+def knock(address: Address, neighbour: Link, shown: bytes) -> Answer:
     """What the neighbour says."""
     zenoh = need("zenoh", "live")
-    wanted: dict[str, Any] = settings(place, only=neighbour)
+    wanted: dict[str, Any] = settings(address, only=neighbour)
     try:
         session = zenoh.open(zenoh.Config.from_json5(json.dumps(wanted)))
         try:
-            for reply in session.get(door_key(place.run, neighbour.name), payload=shown, timeout=ANSWER_S):
+            for reply in session.get(door_key(address.run, neighbour.name), payload=shown, timeout=ANSWER_S):
                 if reply.ok is not None:
                     welcome = bytes(reply.ok.payload) == WELCOME
                     return Answer("welcome") if welcome else Answer("refused", "it gave no answer of amble's")
@@ -95,15 +95,15 @@ def knock(place: Place, neighbour: Link, shown: bytes) -> Answer:
         return Answer("silent")
 
 
-def knock_at_all(place: Place, shown: bytes, is_up: Callable[[str], bool], ended: threading.Event) -> None:
+def knock_at_all(address: Address, shown: bytes, is_up: Callable[[str], bool], ended: threading.Event) -> None:
     """At each neighbour's door until the neighbour is up."""
-    waiting = dict.fromkeys(place.neighbours, 0.0)  # and when each is asked again
+    waiting = dict.fromkeys(address.neighbours, 0.0)  # and when each is asked again
     while waiting and not ended.wait(AGAIN_S if any(waiting.values()) else 0.0):
         for link, at_s in list(waiting.items()):
             if is_up(link.name):
                 del waiting[link]
             elif time.monotonic() >= at_s:
-                answer = knock(place, link, shown)
+                answer = knock(address, link, shown)
                 refused = answer.outcome == "refused"
                 waiting[link] = time.monotonic() + (REFUSED_S if refused else AGAIN_S)
                 if refused:

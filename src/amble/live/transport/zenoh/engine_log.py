@@ -13,7 +13,7 @@ import time
 from typing import IO
 
 from amble.errors import need
-from amble.live.transport.zenoh.address import OPEN_S, OPEN_TRIPS
+from amble.live.transport.zenoh.configuration import OPEN_S, OPEN_TRIPS
 
 FILTER = "off,zenoh_link_tls=warn,zenoh::net::runtime::orchestrator=debug"
 AGAIN_S = 60.0  # the same sentence is not said more often: neighbours are dialled every second, strangers may be many

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 PART_BYTES = 2**17
 WINDOW_BYTES = 2 * PART_BYTES  # together with the answers, less than Zenoh's queue of 16 batches of 48 kB
 LEAST_COST = 2**12  # of a small question: its answer may be larger
-ANSWER_BYTES = 2**12
 WAITING_MAX = 1024
 UNFINISHED_MAX = 4  # large questions of one neighbour that are coming in
 HEADER = struct.Struct("<QII")

@@ -2,14 +2,13 @@
 
 An agent asks its neighbours and is asked by them, and by nobody else but at its door (door.py); nothing is sent that is
 not answered. What A asks B has the key `amble/RUN/B/from/A`. B lets only the certificate with the common name A use it
-(place.py has all that is allowed), so the sender that B hears of is the certified one. That A is there is said by
-`amble/RUN/alive/A`, which likewise only A can say.
+(configuration.py has all that is allowed), so the sender that B hears of is the certified one. That A is there is said
+by `amble/RUN/alive/A`, which likewise only A can say.
 
 A neighbour is up if it says so, has a link (links.py), answers (pulse.py), and is there only once.
 
-`hear`, `peer` and `answered` are called from Zenoh's threads, which also receive: they must return at once, so let them
-put what they are given on a queue, and let another thread take it from there. None of them may call `ask` or `close`:
-those speak to Zenoh at once, in the caller's thread, for a hand-over to another thread costs more than the question.
+What Zenoh calls runs in its threads. `ask` and `close` speak to Zenoh at once, in the caller's thread: a hand-over to
+another thread costs more than the question.
 """
 
 import itertools
@@ -24,19 +23,17 @@ from typing import Any
 
 from amble.errors import AmbleError, need, unknown
 from amble.live.seldom import Seldom, more
-from amble.live.transport.zenoh.address import Place, alive_key, ask_key, door_key, settings
-from amble.live.transport.zenoh.answering import REFUSED, Answered, Awaited, WayBack, refusal
-from amble.live.transport.zenoh.door import Door, Knocked
+from amble.live.transport import Answered, Hear, Knocked, Peer, Restart
+from amble.live.transport.address import Address
+from amble.live.transport.sockets import check_free
+from amble.live.transport.zenoh.answering import REFUSED, Awaited, WayBack, refusal
+from amble.live.transport.zenoh.configuration import alive_key, ask_key, door_key, settings
+from amble.live.transport.zenoh.door import Door, knock_at_all
 from amble.live.transport.zenoh.links import End, Links
 from amble.live.transport.zenoh.pulse import SLACK_S, Pulse
 from amble.live.transport.zenoh.sending import PART_BYTES, PROBE, Joiner, Window, parts
-from amble.live.transport.zenoh.sockets import check_free, cut_off
+from amble.live.transport.zenoh.sockets import cut_off
 from amble.live.transport.zenoh.staying import stay
-
-Reply = Callable[[bytes], None]
-Hear = Callable[[str, bytes, Reply], None]
-Peer = Callable[[str, bool], None]
-Restart = Callable[[], None]
 
 GONE_S = 1.0  # for Zenoh to close a link that it has given up
 AGAIN_S = 60.0  # until the same is said again of a name that is there twice
@@ -44,56 +41,51 @@ AGAIN_S = 60.0  # until the same is said again of a name that is there twice
 log = logging.getLogger(__name__)
 
 
-class Transport:
+class ZenohTransport:
     """One agent's links; made by open()."""
 
     def __init__(
-        self, place: Place, hear: Hear, peer: Peer, knocked: Knocked | None = None, restart: Restart | None = None
+        self, address: Address, hear: Hear, peer: Peer, knocked: Knocked | None = None, restart: Restart | None = None
     ) -> None:
-        self.place = place
+        self.address = address
         self._hear, self._peer, self._knocked, self._restart = hear, peer, knocked, restart
         self._zenoh = need("zenoh", "live")
         self._session: Any = None
-        self._closed = False
+        self._closed, self._ended = False, threading.Event()
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._worker = threading.Thread(target=self._work, name=f"amble {place.name}", daemon=True)
+        self._worker = threading.Thread(target=self._work, name=f"amble {address.name}", daemon=True)
         self._closing = threading.Lock()
         self._lock = threading.RLock()  # re-entrant: a question that nobody answered may be collected at any moment
-        self._up = {link.name: False for link in place.neighbours}
+        self._up = {link.name: False for link in address.neighbours}
         self._alive_said = dict(self._up)  # what each neighbour says of itself
-        self._links = Links(place.lease_s + SLACK_S)
-        self._pulse = Pulse(self._up, place.lease_s, time.monotonic())
+        self._links = Links(address.lease_s + SLACK_S)
+        self._pulse = Pulse(self._up, address.lease_s, time.monotonic())
         self._gone: dict[End, float] = {}  # links that Zenoh has given up, and when
         self._refused: dict[str, str] = {}  # by whom we are, and why
         self._said_s: dict[str, float] = {}  # what was said when, so that it is not said too often
-        both = [way for name in self._up for way in ((place.name, name), (name, place.name))]
-        self._keys = {(one, other): self._zenoh.KeyExpr(ask_key(place.run, other, one)) for one, other in both}
+        both = [way for name in self._up for way in ((address.name, name), (name, address.name))]
+        self._keys = {(one, other): self._zenoh.KeyExpr(ask_key(address.run, other, one)) for one, other in both}
         self._windows = {name: Window() for name in self._up}
-        self._joiners = {name: Joiner(place.bytes_max) for name in self._up}
+        self._joiners = {name: Joiner(address.bytes_max) for name in self._up}
         self._numbers = itertools.count()
         self._seldom = Seldom()
         self._waiting = 0  # questions that were heard and are not yet answered
 
     @classmethod
     def open(
-        cls, place: Place, hear: Hear, peer: Peer, knocked: Knocked | None = None, restart: Restart | None = None
-    ) -> "Transport":
-        """Listen, and dial the neighbours for ever; a neighbour that is not there is not an error, `peer` tells.
-
-        hear(sender, payload, reply): a question; reply(answer) may be called once, from any thread, and a reply that is
-        thrown away uncalled tells the asker at once that there is none. peer(name, up): a neighbour came or went.
-        knocked(shown, reply): somebody is at the door; reply(None) lets it in, reply(reason) does not. restart(): the
-        links must be made again, best in a new process; without it that is done here.
-        """
-        transport = cls(place, hear, peer, knocked, restart)
+        cls, address: Address, hear: Hear, peer: Peer, knocked: Knocked | None = None, restart: Restart | None = None
+    ) -> "ZenohTransport":
+        """See transport.Open."""
+        transport = cls(address, hear, peer, knocked, restart)
         try:
             transport._connect()
             transport._worker.start()
         except transport._zenoh.ZError as error:
             transport.close()
-            check_free(place.host, place.port)
+            check_free(address.host, address.port)
             raise AmbleError(
-                f"cannot listen on {place.host} port {place.port} ({_reason(error)}); see to its certificate and key."
+                f"cannot listen on {address.host} port {address.port} ({_reason(error)}); see to its certificate and "
+                "key."
             ) from error
         except BaseException:
             transport.close()  # an open session would keep the process from ending
@@ -101,8 +93,8 @@ class Transport:
         return transport
 
     def _connect(self) -> None:
-        run, me = self.place.run, self.place.name
-        session = self._zenoh.open(self._zenoh.Config.from_json5(json.dumps(settings(self.place))))
+        run, me = self.address.run, self.address.name
+        session = self._zenoh.open(self._zenoh.Config.from_json5(json.dumps(settings(self.address))))
         self._session = session
         session.info.declare_link_events_listener(self._callback(self._linked), history=True)
         for name in self._up:
@@ -132,7 +124,7 @@ class Transport:
             try:
                 job()
             except Exception:
-                log.exception("a job of the links of %s failed", self.place.name)
+                log.exception("a job of the links of %s failed", self.address.name)
 
     def _later(self, job: Callable[[], None]) -> None:
         if not self._closed:
@@ -147,16 +139,12 @@ class Transport:
         return self._up[name]
 
     def ask(self, to: str, payload: bytes, timeout_s: float, answered: Answered) -> None:
-        """Ask a neighbour, from a thread that is not Zenoh's; no answer is waited for here.
-
-        `answered` is called exactly once: with the answer, or with None if there is none (it is down, refused, went
-        away, or was silent for timeout_s; a large question goes in parts, and each has that time).
-        """
+        """From a thread that is not Zenoh's. A large question goes in parts, and each has timeout_s."""
         if to not in self._up:
             raise unknown("neighbour", to, self._up)
-        if len(payload) > self.place.bytes_max:
+        if len(payload) > self.address.bytes_max:
             raise AmbleError(
-                f"a question of {len(payload)} bytes was given, and at most {self.place.bytes_max} may be sent; "
+                f"a question of {len(payload)} bytes was given, and at most {self.address.bytes_max} may be sent; "
                 "raise bytes_max at all agents."
             )
         if len(payload) <= PART_BYTES:
@@ -195,7 +183,7 @@ class Transport:
             asked_s = time.monotonic()
             try:
                 session.get(
-                    self._keys[self.place.name, to],
+                    self._keys[self.address.name, to],
                     self._callback(answer.take, answer.end),
                     payload=part,
                     attachment=header or None,
@@ -212,7 +200,7 @@ class Transport:
             answered(None)
 
     def close(self) -> None:
-        """Leave: the neighbours see it at once, the port is free, and questions under way are answered with None."""
+        self._ended.set()
         with self._closing:
             if self._closed:
                 return
@@ -252,7 +240,7 @@ class Transport:
 
     def _question(self, sender: str, query: Any) -> None:
         stay()
-        key, header = self._keys[sender, self.place.name], bytes(query.attachment or b"")
+        key, header = self._keys[sender, self.address.name], bytes(query.attachment or b"")
         if not self._alone(sender):
             self._refuse(sender, query)
             return
@@ -262,7 +250,7 @@ class Transport:
             return
         try:
             with self._lock:
-                if self._waiting >= self.place.waiting_max:
+                if self._waiting >= self.address.waiting_max:
                     raise ValueError(f"{self._waiting} others are waiting")
                 payload = self._joiners[sender].take(header, bytes(query.payload or b""))
                 self._waiting += payload is not None
@@ -298,7 +286,7 @@ class Transport:
     def _review(self, name: str) -> None:
         """Tell whether a neighbour is up, where that has changed."""
         with self._lock:  # also while telling, so that the last that is told is the last that happened
-            linked = self.place.insecure or self._links.linked(name)
+            linked = self.address.insecure or self._links.linked(name)
             up = self._alive_said[name] and linked and self._pulse.answers(name) and self._alone(name)
             if self._up[name] != up:
                 self._up[name] = up
@@ -314,7 +302,7 @@ class Transport:
         else:
             self._gone[end] = now
         self._links.change(now, end, name if there else None)
-        if there and not self.place.insecure and name not in self._up:
+        if there and not self.address.insecure and name not in self._up:
             log.warning("%s is certified as %s, who is no neighbour: it is not listened to", link.dst, name)
         if there and self._links.joined(name):
             log.warning("%s has joined the session of a neighbour; all links are made again", name)
@@ -325,11 +313,14 @@ class Transport:
 
     def _alone(self, name: str) -> bool:
         """Whether all links under this neighbour's name are of one session, and all links of that session its own."""
-        return not (self._links.joined(name) or (self._links.twice(name) and not self.place.insecure))
+        return not (self._links.joined(name) or (self._links.twice(name) and not self.address.insecure))
+
+    def announce(self, shown: bytes) -> None:
+        known = (self.address, shown, self.is_up, self._ended)
+        threading.Thread(target=knock_at_all, args=known, daemon=True).start()
 
     def doubled(self) -> dict[str, str]:
-        """Names that two agents have, this one's too, each with a sentence about it."""
-        said_of_us = [(self.place.name, sentence) for sentence in list(self._refused.values())]
+        said_of_us = [(self.address.name, sentence) for sentence in list(self._refused.values())]
         return dict(said_of_us) | self._links.doubled(time.monotonic())
 
     def _beat(self) -> None:
@@ -367,7 +358,7 @@ class Transport:
             self._review(name)
 
         session.get(
-            self._keys[self.place.name, name],
+            self._keys[self.address.name, name],
             self._callback(answered),
             attachment=PROBE,
             timeout=self._pulse.limit_s,
