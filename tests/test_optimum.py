@@ -13,6 +13,7 @@ from amble.arrays import namespace
 from amble.losses import LeastSquares, Logistic
 from amble.problem.optimum import UNASKED_GRADIENTS, UNASKED_LAPS, UNASKED_UP_TO_OWN
 from amble.report.export import write_report
+from amble.report.page import Page
 from amble.report.sections import columns, group
 
 FROM_OPTIMUM = {"suboptimality", "distance", "distance_local"}
@@ -225,7 +226,7 @@ def test_everything_that_is_shown_copes_without_an_optimum(tmp_path):
         assert "distance" not in repr(runs[0])
         sections = group(runs)
         assert list(columns(sections[0])) == [shown]
-        page, curves, *_ = write_report(tmp_path / "page.html", sections, title="None known")
+        page, curves, *_ = write_report(tmp_path / "page.html", Page("None known", sections))
         assert "The optimum is not known" in page.read_text()
         with curves.open() as file:
             rows = list(csv.DictReader(file))
@@ -236,7 +237,7 @@ def test_everything_that_is_shown_copes_without_an_optimum(tmp_path):
 def test_runs_with_and_without_an_optimum_are_shown_together(tmp_path):
     problem = amble.split(amble.load("diabetes"), agents=4)
     runs = [amble.simulate(amble.IBCD(tau=tau), problem, optimum=tau > 1, **QUICK) for tau in (1.0, 2.0)]
-    write_report(tmp_path / "page.html", group(runs), title="Both")
+    write_report(tmp_path / "page.html", Page("Both", group(runs)))
     comparison = amble.Comparison(tuple(runs))
     assert comparison.table().row_count == 2
     comparison.plot(tmp_path / "figure.png")
@@ -248,7 +249,7 @@ def test_a_run_saved_with_unknown_distances_still_loads_and_reports(tmp_path):
     run.history.update({name: np.full(len(run.recorded), np.nan) for name in FROM_OPTIMUM})
     del run.problem["optimum"]
     loaded = amble.load_run(run.save(tmp_path / "old"))
-    page, *_ = write_report(tmp_path / "page.html", group([loaded]), title="Old")
+    page, *_ = write_report(tmp_path / "page.html", Page("Old", group([loaded])))
     assert "The optimum is not known" in page.read_text()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -14,14 +14,14 @@ import pytest
 
 import amble
 from amble.cli import main
-from amble.drawing import COLOURS
+from amble.drawing import COLOURS, save
 from amble.report.claims import Cell, Claim, Row, Verdict
 from amble.report.curves import section_curves
-from amble.report.export import COLUMNS, find_runs, write_curves, write_report
+from amble.report.export import COLUMNS, curves_text, find_runs, write_page, write_report
 from amble.report.figures import section_figure
 from amble.report.looks import looks
 from amble.report.measures import band
-from amble.report.page import LINKS_MAX, pictures, write_page
+from amble.report.page import LINKS_MAX, Page, pictures
 from amble.report.sections import Line, Section, columns, group, lines, slugs
 from amble.report.text import reach_text
 from amble.results.reaching import reach
@@ -234,14 +234,8 @@ def test_the_page_holds_every_method_with_its_numbers_and_the_claims(runs, digit
     claims = (held, lost)
     one, two = group([*runs, *digits])
     sections = [replace(one, claims=claims, about="Figure 3."), replace(two, claims=claims[1:])]
-    path = write_page(
-        tmp_path / "page.html",
-        sections,
-        title="Title here",
-        intro="One.\n\nTwo.",
-        assumptions=["The sky is blue."],
-        machine={"computer": "an abacus"},
-    )
+    page = Page("Title here", sections, "One.\n\nTwo.", ["The sky is blue."], {"computer": "an abacus"})
+    (path,) = write_page(tmp_path / "page.html", page)
     rows = read(path)
     for line in lines(one):
         name, _, rest = line.label.partition(" (")
@@ -292,7 +286,7 @@ def test_the_page_asks_nothing_of_a_network_and_escapes_what_runs_say(runs, tmp_
     section = Section(
         bad, (hostile,), about=bad, claims=(Claim(bad, Verdict.HELD, columns=(bad,), rows=(Row(bad, (Cell(1.0),)),)),)
     )
-    path = write_page(tmp_path / "page.html", [section], title=bad, intro=bad, assumptions=[bad], machine={bad: bad})
+    (path,) = write_page(tmp_path / "page.html", Page(bad, [section], bad, [bad], {bad: bad}))
     read(path)
     text = own_text(path)
     assert bad not in text
@@ -317,7 +311,7 @@ def test_odd_runs_make_a_page_too(runs, tmp_path):
     more = [amble.simulate(amble.APIBCD(tokens=2), untested, hops=50, **QUICK),
             amble.simulate(amble.IBCD(), alone, single, hops=20, **QUICK)]  # fmt: skip
     sections = group([runs[0], lost, *more])
-    written = write_report(tmp_path / "page.html", sections, title="Odd")
+    written = write_report(tmp_path / "page.html", Page("Odd", sections))
     rows = read(written[0])
     assert ["WPG alpha=50 diverged (1 of 1)", *["–"] * 6] in [[re.sub(r"\s+", " ", row[0]), *row[1:7]] for row in rows]
     assert list(columns(sections[1])) == ["distance"]
@@ -366,10 +360,9 @@ def test_the_same_figure_is_the_same_bytes(runs, ending, tmp_path):
     assert one == two
 
 
-def test_the_csv_is_the_histories(runs, tmp_path):
+def test_the_csv_is_the_histories(runs):
     sections = group(runs)
-    with write_curves(tmp_path / "curves.csv", sections).open() as file:
-        rows = list(csv.DictReader(file))
+    rows = list(csv.DictReader(curves_text(sections).splitlines()))
     assert len(rows) == sum(len(run.recorded) for run in runs)
     for run in runs:
         mine = [row for row in rows if (row["method"], row["seed"]) == (run.label, str(run.seed))]
@@ -378,23 +371,22 @@ def test_the_csv_is_the_histories(runs, tmp_path):
             assert np.array_equal([float(row[column]) for row in mine], run.history[column])
 
 
-def test_the_csv_has_the_penalised_f_where_a_run_has_it(runs, tmp_path):
+def test_the_csv_has_the_penalised_f_where_a_run_has_it(runs):
     penalised = np.arange(float(len(runs[0].recorded)))
     more = replace(runs[0], history={**runs[0].history, "penalised": penalised})
-    with write_curves(tmp_path / "curves.csv", group([more, runs[1]])).open() as file:
-        rows = list(csv.DictReader(file))
+    rows = list(csv.DictReader(curves_text(group([more, runs[1]])).splitlines()))
     values = {label: [float(row["penalised"]) for row in rows if row["method"] == label]
               for label in (more.label, runs[1].label)}  # fmt: skip
     assert values[more.label] == penalised.tolist()
     assert np.isnan(values[runs[1].label]).all()
-    assert "penalised" not in write_curves(tmp_path / "without.csv", group(runs)).read_text()
+    assert "penalised" not in curves_text(group(runs))
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_a_figure_for_a_paper(runs, digits, ending, tmp_path):
     begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     for k, section in enumerate(group([*runs, *digits])):
-        path = section_figure(section, tmp_path / f"{k}.{ending}")
+        path = save(section_figure(section), tmp_path / f"{k}.{ending}")
         assert path.read_bytes().startswith(begins[ending])
 
 
@@ -402,7 +394,7 @@ def test_a_comparison_makes_its_page_and_one_without_runs_is_refused(digits, tmp
     path = amble.Comparison(digits).report(tmp_path / "new" / "page.html")
     assert any(row[0].startswith("I-BCD") for row in read(path))
     with pytest.raises(amble.AmbleError, match="at least one section"):
-        write_page(tmp_path / "page.html", [], title="x")
+        write_page(tmp_path / "page.html", Page("x", []))
 
 
 def run_report(*words, cwd):
@@ -483,7 +475,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to open the page in")
 def test_a_browser_draws_the_plots(runs, digits, tmp_path):
-    page = write_page(tmp_path / "page.html", group([*runs, *digits]), title="x")
+    (page,) = write_page(tmp_path / "page.html", Page("x", group([*runs, *digits])))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
              "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}"]  # fmt: skip
     command = [CHROMIUM, *flags, "--dump-dom", page.as_uri()]

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +14,12 @@ from rich.console import Console
 
 import amble
 from amble import progress
-from amble.report import figures
 from amble.report.curves import section_curves
 from amble.report.figures import section_figure
 from amble.report.looks import looks
 from amble.report.sections import group
 from amble.results import run as results
-from amble.simulation import tuning
+from amble.simulation import comparison, tuning
 
 PROBLEM = amble.split(amble.load("diabetes"), agents=6)
 
@@ -30,7 +28,7 @@ PROBLEM = amble.split(amble.load("diabetes"), agents=6)
 def drawn(monkeypatch):
     """Every figure, caught before it is written."""
     caught = []
-    monkeypatch.setattr(figures, "save", lambda figure, path: caught.append(figure) or path)
+    monkeypatch.setattr(comparison, "save", lambda figure, path: caught.append(figure) or path)
     monkeypatch.setattr(results, "save", lambda figure, path: caught.append(figure) or path)
     return caught
 
@@ -63,7 +61,7 @@ def test_a_value_holds_until_the_next_record(drawn):
     """A record's model is the model until the next one: steps, not slopes, in the figure and in the paper's."""
     runs = amble.compare([amble.APIBCD(tokens=3), amble.DGD()], PROBLEM, hops=300)
     runs.plot("x.png")
-    section_figure(group(runs)[0], Path("x.png"))
+    drawn.append(section_figure(group(runs)[0]))
     for figure in drawn:
         for axes in figure.axes:
             curves = [line for line in axes.get_lines() if line.get_label() != "centralised optimum"]
@@ -75,7 +73,7 @@ def test_the_time_axis_begins_at_the_first_message(drawn):
     """Before it every token has only visited the agent where it starts, a microsecond into the run."""
     runs = amble.compare([amble.IBCD(), amble.APIBCD(tokens=3)], PROBLEM, hops=300, timing=SLOW)
     runs.plot("x.png")
-    section_figure(group(runs)[0], Path("x.png"))
+    drawn.append(section_figure(group(runs)[0]))
     sent_s = min(run.history["time_s"][run.history["comm_units"] > 0][0] for run in runs)
     assert sent_s > 3 * runs[0].history["time_s"][1]
     for figure in drawn:
@@ -99,7 +97,7 @@ def test_a_run_without_messages_is_drawn_from_its_first_second(drawn):
 def test_stragglers_are_named_in_the_title(drawn):
     slow = amble.compare([amble.APIBCD(tokens=3), amble.DGD()], PROBLEM, hops=60, timing=SLOW)
     slow.plot("x.png")
-    section_figure(group(slow)[0], Path("x.png"))
+    drawn.append(section_figure(group(slow)[0]))
     for run in slow:
         run.plot_timeline("x.png")
     assert len(drawn) == 4

@@ -40,16 +40,21 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def rendered(figure: "Figure", ending: str) -> bytes:
+    """The file of the figure, in the format of this ending."""
+    drawn = io.BytesIO()
+    with need("matplotlib", "sim").rc_context({"svg.hashsalt": "amble", "pdf.fonttype": 42}):
+        figure.savefig(drawn, format=ending, metadata=DATES.get(ending))
+    return drawn.getvalue()
+
+
 def save(figure: "Figure", path: Path) -> Path:
     """Write the figure in the format of the path's ending, whole or not at all."""
     ending = path.suffix.lstrip(".").lower()
     if ending not in figure.canvas.get_supported_filetypes():
         raise AmbleError(f"{path.name!r} was given for a figure; end it in .png, .svg or .pdf.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    drawn = io.BytesIO()
-    with need("matplotlib", "sim").rc_context({"svg.hashsalt": "amble"}):
-        figure.savefig(drawn, format=ending, metadata=DATES.get(ending))
-    write_whole({path: drawn.getvalue()})
+    write_whole({path: rendered(figure, ending)})
     return path
 
 

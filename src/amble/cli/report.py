@@ -36,6 +36,7 @@ def report(
 ) -> None:
     from amble.errors import AmbleError
     from amble.report.export import find_runs, write_report
+    from amble.report.page import Page
     from amble.report.sections import group
     from amble.simulation.experiment import make_folder
 
@@ -45,5 +46,5 @@ def report(
         raise AmbleError(f"{out} is there already; give another page with --out, or --again to replace it.")
     sections = group(find_runs(runs or ()))
     make_folder(out.parent)
-    written = write_report(out, sections, title=title)
+    written = write_report(out, Page(title, sections))
     say_written(out.parent, [path.name for path in written])

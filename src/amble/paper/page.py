@@ -11,6 +11,7 @@ from amble.paper.plan import ASSUMPTIONS, DENSITY, TOKENS, Figure, Job
 from amble.paper.verdicts import paper_claims
 from amble.report.export import write_report
 from amble.report.markup import Markup, picture, tag
+from amble.report.page import Page
 from amble.report.page_tables import claim_block
 from amble.report.sections import TIME, UNITS, Section
 from amble.report.text import quantity
@@ -84,6 +85,5 @@ def write_all(
     title = "The paper's figures 3 to 6, and which of its claims held"
     note = "The small version: up to 100 agents, three kinds of network, one seed, nothing tuned." if quick else ""
     more = [studies_section(studies, note)] if studies else []
-    page = {"title": title, "intro": intro, "assumptions": ASSUMPTIONS, "machine": machine, "more": more}
-    written = write_report(folder / "report.html", sections, **page)
+    written = write_report(folder / "report.html", Page(title, sections, intro, ASSUMPTIONS, machine, more))
     return [*written, write_numbers(folder, sections, studies, machine)]

@@ -3,16 +3,16 @@
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from amble.drawing import rendered
 from amble.errors import AmbleError
 from amble.files import ending, write_whole
 from amble.report.figures import section_figure
 from amble.report.looks import looks
-from amble.report.page import write_page
+from amble.report.page import Page, page_text
 from amble.report.sections import Section, slugs
 from amble.results.loading import load_run
 from amble.results.reaching import column_of
@@ -22,15 +22,15 @@ from amble.results.saved import base_path
 COLUMNS = ("hop", "time_s", "comm_units", "bytes", "idle", "objective", "suboptimality",
            "distance", "distance_local", "metric", "metric_local")  # fmt: skip
 PENALISED = "penalised"  # a column where a run has it
-FIGURES = (".png", ".svg")
+FIGURES = ("png", "svg")
 CURVES = "curves.csv"
 AGENT_FILE, RECORD_FILE = "agent.toml", "record.npz"  # of live runs: settings.agent_config, records.record
 
 
-def write_curves(path: Path, sections: Sequence[Section]) -> Path:
+def curves_text(sections: Sequence[Section]) -> str:
     """Every record of every run as a line of a CSV file; numbers in full, so that they read back the same."""
-    held = io.StringIO()
-    rows = csv.writer(held, lineterminator="\n")
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
     penalised = any(PENALISED in run.history for section in sections for run in section.runs)
     columns = (*COLUMNS, PENALISED) if penalised else COLUMNS
     rows.writerow(["section", "data", "method", "seed", *columns])
@@ -39,24 +39,27 @@ def write_curves(path: Path, sections: Sequence[Section]) -> Path:
             about = [section.title, run.problem["name"], run.label, run.seed]
             history = [column_of(run, name).tolist() for name in columns]
             rows.writerows([*about, *record] for record in zip(*history, strict=True))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole({path: held.getvalue().encode()})
-    return path
+    return text.getvalue()
 
 
-def write_report(path: Path, sections: Sequence[Section], **page: Any) -> list[Path]:
-    """The page, and beside it curves.csv and each section's figure; takes the options of `write_page`."""
-    with TemporaryDirectory() as folder:  # all is made before any of it is put in its place
-        made = [write_page(Path(folder) / path.name, sections, **page), write_curves(Path(folder) / CURVES, sections)]
-        for name, section, own in zip(slugs(sections), sections, looks(sections), strict=True):
-            made += [section_figure(section, Path(folder) / f"{name}{end}", own) for end in FIGURES]
-        whole = {path.parent / file.name: file.read_bytes() for file in made}
+def write_page(path: Path, page: Page, beside: Mapping[Path, bytes] | None = None) -> list[Path]:
+    """Write the page, and the files `beside` it, whole or not at all."""
+    whole = {path: page_text(page).encode(), **(beside or {})}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(whole)
     except OSError as error:
         raise AmbleError(f"the report cannot be written to {path.parent}/; give a folder of yours.") from error
     return list(whole)
+
+
+def write_report(path: Path, page: Page) -> list[Path]:
+    """The page, and beside it curves.csv and each section's figure."""
+    beside = {path.with_name(CURVES): curves_text(page.sections).encode()}
+    for name, section, own in zip(slugs(page.sections), page.sections, looks(page.sections), strict=True):
+        figure = section_figure(section, own)
+        beside |= {path.with_name(f"{name}.{ending}"): rendered(figure, ending) for ending in FIGURES}
+    return write_page(path, page, beside)
 
 
 def find_runs(paths: Iterable[Path]) -> list[Run]:

@@ -1,12 +1,11 @@
 """A section's figure: two panels like the paper's, at a double column's width, legible in grey."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from amble.drawing import STYLES, literal, new_figure, save
+from amble.drawing import STYLES, literal, new_figure
 from amble.errors import need
 from amble.report.curves import YAxis, y_axis
 from amble.report.looks import Look, looks
@@ -18,23 +17,24 @@ from amble.schedule.rounds import Rounds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 WIDTH_IN = 7.16  # two columns of an IEEE page
 MARKERS = "os^DvPX*<>hp"  # they tell lines apart where colours do not
 MARKS = 6  # on a line
-SETTINGS = {"font.size": 8, "axes.linewidth": 0.6, "pdf.fonttype": 42, "lines.linewidth": 1.2, "lines.markersize": 3.5}
+SETTINGS = {"font.size": 8, "axes.linewidth": 0.6, "lines.linewidth": 1.2, "lines.markersize": 3.5}
 PANELS = {TIME: "virtual time (s)", UNITS: "communication (units)"}
 
 
-def comparison_figure(runs: Sequence[Run], path: Path) -> Path:
+def comparison_figure(runs: Sequence[Run]) -> "Figure":
     """The figure of runs on one problem and network, with a title, for it stands without a caption."""
     about = runs[0]
     walks = " / ".join(dict.fromkeys(run.walk_name for run in runs if not isinstance(run.schedule, Rounds)))
     title = f"{about.problem['name']}, {about.network.agents} agents, {about.network.name}, walk: {walks or 'none'}"
-    return section_figure(Section(title, tuple(runs)), path, title=title)
+    return section_figure(Section(title, tuple(runs)), title=title)
 
 
-def section_figure(section: Section, path: Path, own_looks: Sequence[Look] | None = None, title: str = "") -> Path:
+def section_figure(section: Section, own_looks: Sequence[Look] | None = None, title: str = "") -> "Figure":
     """The metric against virtual time and against communication: medians, and bands over the seeds.
 
     `own_looks` are this section's of `looks`, so that a method has one colour in the figures of several sections.
@@ -65,7 +65,7 @@ def section_figure(section: Section, path: Path, own_looks: Sequence[Look] | Non
         handles, labels = panels[0].get_legend_handles_labels()
         size = 7 if longest < 52 else 6
         figure.legend(handles, labels, loc="outside lower center", ncols=across, fontsize=size, frameon=False)
-        return save(figure, path)
+    return figure
 
 
 def _draw(panel: "Axes", line: Line, look: Look, k: int, cost: str, column: str) -> None:

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from string import Template
 
 from amble.errors import AmbleError, need
-from amble.files import write_whole
 from amble.problem.picture import holdings_figure
 from amble.report.curves import section_curves
 from amble.report.looks import looks
@@ -26,48 +25,42 @@ HOW_MADE = (
 )
 
 
-def write_page(
-    path: Path,
-    sections: Sequence[Section],
-    *,
-    title: str,
-    intro: str = "",
-    assumptions: Sequence[str] = (),
-    machine: Mapping[str, str] | None = None,
-    more: Sequence[Markup] = (),
-) -> Path:
-    """Write the page, whole or not at all. `machine` is by default the one that this runs on; `more` are sections that
-    have no curves, to be shown after the others."""
+@dataclass(frozen=True)
+class Page:
+    title: str
+    sections: Sequence[Section]
+    intro: str = ""
+    assumptions: Sequence[str] = ()
+    machine: Mapping[str, str] | None = None  # by default the one that this runs on
+    more: Sequence[Markup] = ()  # sections that have no curves, to be shown after the others
+
+
+def page_text(page: Page) -> str:
+    """The whole HTML file."""
+    sections = page.sections
     if not sections or not all(section.runs for section in sections):
         raise AmbleError("a page was asked for without runs; give at least one section, and each at least one run.")
     plotly = need("plotly.offline", "sim").get_plotlyjs()
     names = slugs(sections)
-    body = [tag("h1", title), *(tag("p", words) for words in intro.split("\n\n") if words)]
+    body = [tag("h1", page.title), *(tag("p", words) for words in page.intro.split("\n\n") if words)]
     if any(section.claims for section in sections):
         body.append(summary_tables(sections))
     if len(sections) > 1 and not all(section.claims for section in sections):  # else the table links to them
         links = [tag("li", tag("a", each.title, href=f"#{name}")) for name, each in zip(names, sections, strict=True)]
         body.append(tag("nav", tag("ul", *links), aria_label="Sections"))
     body += [_section(name, section) for name, section in zip(names, sections, strict=True)]
-    body += more
-    body.append(_foot(sections, assumptions, this_machine() if machine is None else machine))
+    body += [*page.more, _foot(page)]
     painted = zip(names, sections, looks(sections), strict=True)
     curves = json.dumps({name: section_curves(section, own) for name, section, own in painted})
     home = files("amble.report")
-    whole = Template(home.joinpath("page.html").read_text("utf-8")).substitute(
-        title=join(title),
+    return Template(home.joinpath("page.html").read_text("utf-8")).substitute(
+        title=join(page.title),
         style=home.joinpath("page.css").read_text("utf-8"),
         body="\n".join(body),
         curves=curves.replace("<", "\\u003c"),  # no text of a run may end the script
         plotly=plotly,
         script=home.joinpath("page.js").read_text("utf-8"),
     )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole({path: whole.encode()})
-    except OSError as error:
-        raise AmbleError(f"the page cannot be written to {path}; give a file in a folder of yours.") from error
-    return path
 
 
 def _section(name: str, section: Section) -> Markup:
@@ -138,10 +131,10 @@ def _choice(name: str, words: str, options: Mapping[str, str]) -> Markup:
     return tag("fieldset", tag("legend", words), *held)
 
 
-def _foot(sections: Sequence[Section], assumptions: Sequence[str], machine: Mapping[str, str]) -> Markup:
+def _foot(page: Page) -> Markup:
     parts = []
-    if assumptions:
-        parts += [tag("h2", "Assumptions"), tag("ul", *(tag("li", words) for words in assumptions))]
-    seeds = sorted({run.seed for section in sections for run in section.runs})
-    about = {**machine, "seeds": ", ".join(map(str, seeds))}
+    if page.assumptions:
+        parts += [tag("h2", "Assumptions"), tag("ul", *(tag("li", words) for words in page.assumptions))]
+    seeds = sorted({run.seed for section in page.sections for run in section.runs})
+    about = {**(this_machine() if page.machine is None else page.machine), "seeds": ", ".join(map(str, seeds))}
     return tag("footer", *parts, tag("h2", "How this was made"), pairs(about), tag("p", HOW_MADE, class_="note"))

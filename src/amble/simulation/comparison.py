@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from amble import networks
+from amble.drawing import save
 from amble.errors import AmbleError, as_path, check_flags, need
 from amble.methods import check
 from amble.problem.problem import Problem
@@ -123,7 +124,7 @@ class Comparison:
         """
         from amble.report.figures import comparison_figure
 
-        return comparison_figure(self.runs, as_path(path, "the figure"))
+        return save(comparison_figure(self.runs), as_path(path, "the figure"))
 
     def report(self, path: str | Path) -> Path:
         """One web page with plots, tables and settings. It opens without a network.
@@ -144,10 +145,11 @@ class Comparison:
         >>> print(runs.report("report.html"))
         report.html
         """
-        from amble.report.page import write_page
+        from amble.report.export import write_page
+        from amble.report.page import Page
         from amble.report.sections import group
 
-        return write_page(as_path(path, "the page"), group(self.runs), title="Comparison of methods")
+        return write_page(as_path(path, "the page"), Page("Comparison of methods", group(self.runs)))[0]
 
     def save(self, folder: str | Path, again: bool = False) -> list[Path]:
         """Keep every run, as FOLDER/1-relay.json and .npz, and so on.
