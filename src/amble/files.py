@@ -1,9 +1,9 @@
-"""Writing files so that a crash never leaves half of one, and reading TOML."""
+"""Writing files so that a crash never leaves half of one, locking them, and reading TOML."""
 
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from amble.errors import AmbleError
 
@@ -30,6 +30,18 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         raise AmbleError(f"{path} is not valid TOML: {str(error).rstrip('.')}.") from error
     except OSError as error:
         raise AmbleError(f"{path} cannot be read ({error.strerror}); give one that you may read.") from error
+
+
+def lock(file: IO[bytes], wait: bool = False) -> None:
+    """Lock a file until it is closed, or its process dies. Where it is locked already, wait, or raise OSError.
+
+    Some systems have no such locks; there, nothing happens.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return
+    fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def ending(base: Path, suffix: str) -> Path:

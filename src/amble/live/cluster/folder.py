@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from amble.errors import AmbleError
+from amble.files import lock
 from amble.live.journal import file as journal_file
 from amble.live.model import trained
 from amble.live.records import collect, record
@@ -67,21 +68,13 @@ def hold(folder: Path) -> IO[bytes]:
     with contextlib.ExitStack() as stack:
         try:
             held = stack.enter_context((folder / MADE).open("rb"))
-            _lock(held.fileno())
+            lock(held)
             if os.fstat(held.fileno()).st_ino != (folder / MADE).stat().st_ino:
                 raise _used(folder)  # another one has replaced it meanwhile
         except OSError:
             raise _used(folder) from None
         stack.pop_all()
         return held
-
-
-def _lock(number: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # where there are no such locks, agents' journals are what tells
-        return
-    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def remove(folder: Path) -> None:

@@ -2,12 +2,11 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from amble.errors import AmbleError
+from amble.files import lock
 from amble.live.core import visits
 from amble.live.model import start as starts
 from amble.live.settings import agent_config
@@ -29,7 +28,8 @@ def invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, day
             raise AmbleError(f"{key} = {given[key]!r} was given; it must be {kind.words}.")
     if not near:
         raise AmbleError(f"no neighbour was given for {own.name}; name one or more agents of the run with --near.")
-    with _alone(authority):
+    with (authority / identity.CERTIFICATE).open("rb") as file:
+        lock(file, wait=True)  # one invitation at a time, so that each has a place of its own
         return _invite(bundle, own, near, data, days)
 
 
@@ -79,19 +79,6 @@ def _invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, da
         if aside is not None:
             shutil.rmtree(aside)
     return made
-
-
-@contextmanager
-def _alone(authority: Path) -> Iterator[None]:
-    """One invitation at a time, so that each has a place of its own; whoever dies lets go."""
-    try:
-        import fcntl
-    except ImportError:  # where there are no such locks, one person has to wait for the other
-        yield
-        return
-    with (authority / identity.CERTIFICATE).open("rb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
 
 
 def _all(bundle: Path) -> dict[str, AgentConfig]:
