@@ -11,7 +11,7 @@ from pathlib import Path
 
 from amble.data import libsvm
 from amble.data.datasets import Dataset
-from amble.data.files import TABLES, read_content
+from amble.data.files import TABLES, Reading, read_content
 from amble.data.known import SETS, Part, checksum
 from amble.data.packed import inner_suffix, read_bytes, unpacked
 from amble.errors import AmbleError, NotInstalled, Unusable, unusable
@@ -56,7 +56,7 @@ def check(name: str, part: Part, content: bytes, where: str) -> Dataset:
         first = known.parts[0]  # a test part has the categories of the training part
         columns = read_part(name, first).columns if known.one_hot and part is not first else None
         try:
-            data = read_content(content, kind, name, where, known.task, target, None, categorical, columns)
+            data = read_content(content, kind, name, where, Reading(known.task, target, None, categorical, columns))
         except NotInstalled:
             raise
         except AmbleError as error:

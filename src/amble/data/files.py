@@ -3,7 +3,7 @@
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,17 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 TABLES = (*DELIMITERS, ".parquet")
 CATEGORICAL = ("refuse", "one-hot")
 SAVE = "write it with numpy.savez(path, X=X, y=y)"
+
+
+class Reading(NamedTuple):
+    """How a file is read: see `read_file`."""
+
+    task: str | None
+    target: str | int | None
+    header: bool | None
+    categorical: str
+    columns: Sequence[str] | None
+    by: str | int | None = None
 
 
 def read_file(
@@ -72,29 +83,18 @@ def read_file(
         raise AmbleError(f"by={by!r} was given for {path}, which has no named columns; give groups= to amble.split.")
     refuse_header(path, header)
     content = unpacked(read_bytes(path), str(path))
-    return read_content(content, kind, name, str(path), task, target, header, categorical, columns, by)
+    return read_content(content, kind, name, str(path), Reading(task, target, header, categorical, columns, by))
 
 
-def read_content(
-    content: bytes,
-    kind: str,
-    name: str,
-    where: str,
-    task: str | None,
-    target: str | int | None = None,
-    header: bool | None = None,
-    categorical: str = "refuse",
-    columns: Sequence[str] | None = None,
-    by: str | int | None = None,
-) -> Dataset:
+def read_content(content: bytes, kind: str, name: str, where: str, reading: Reading) -> Dataset:
     """A data set from what a file holds, unpacked; `kind` is the ending that says the format."""
+    columns = reading.columns
     if kind in TABLES:
-        table = table_from(content, kind, where, header, columns)
-        return from_table(table, name, task, target, categorical, columns, by)
+        return from_table(table_from(content, kind, where, reading.header, columns), name, reading)
     if kind == ".npz":
-        return read_npz(content, name, where, task, columns)
+        return read_npz(content, name, where, reading.task, columns)
     X, y = libsvm.parse(content, where, None if columns is None else len(columns))
-    y, task = labels_or_amounts(y, task)
+    y, task = labels_or_amounts(y, reading.task)
     return Dataset(name, task, X, y, columns=tuple(str(k + 1) for k in range(X.shape[1])))
 
 
@@ -130,15 +130,8 @@ def table_from(
     return table._replace(columns=[here[name] for name in keep(list(here))])
 
 
-def from_table(
-    table: Table,
-    name: str,
-    task: str | None,
-    target: str | int | None,
-    categorical: str,
-    columns: Sequence[str] | None,
-    by: str | int | None = None,
-) -> Dataset:
+def from_table(table: Table, name: str, reading: Reading) -> Dataset:
+    by, target = reading.by, reading.target
     owner = None if by is None else find_target(table, by, "by")
     others = table if owner is None else table._replace(columns=[each for each in table.columns if each is not owner])
     if owner is not None and not others.columns:
@@ -153,8 +146,8 @@ def from_table(
             "commas in a .csv file and by tabs in a .tsv file."
         )
     table.refuse_gaps()
-    y, task = targets(table, chosen, task)
-    X, names = encode(table, features, categorical == "one-hot", columns)
+    y, task = targets(table, chosen, reading.task)
+    X, names = encode(table, features, reading.categorical == "one-hot", reading.columns)
     groups: Targets | None = None
     if owner is not None:
         texts, numbers = owner.texts, owner.numbers

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from amble.data.datasets import Dataset
 from amble.data.encoding import source_of
-from amble.data.files import from_table, read_table
+from amble.data.files import Reading, from_table, read_table
 from amble.data.tables import Column, Table
 from amble.data.targets import find_target
 from amble.errors import AmbleError, few
@@ -28,7 +28,7 @@ def read_named(
     table = read_table(path, header, columns, keep)
     name = path.name.partition(".")[0] or path.name
     chosen = table.columns[-1].name
-    return from_table(table, name, task, chosen, "refuse", columns), tuple(others)
+    return from_table(table, name, Reading(task, chosen, header, "refuse", columns)), tuple(others)
 
 
 def select(names: list[str], columns: Sequence[str], target: str | int | None, where: str) -> list[str]:
