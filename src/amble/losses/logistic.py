@@ -9,8 +9,6 @@ from amble.arrays import Array, namespace
 from amble.losses import newton
 from amble.losses.rows import pooled
 
-NEWTON_STEPS_TYPICAL = 5  # seen from a warm start; only the fixed cost model uses it
-
 
 class Logistic(NamedTuple):
     """Mean log loss of two classes."""
@@ -122,7 +120,7 @@ class Logistic(NamedTuple):
             return 4.0 * d * p
         if kind == "hessian":
             return 2.0 * d * p * p
-        return NEWTON_STEPS_TYPICAL * (2.0 * d * p * p + 6.0 * d * p + p**3 / 3)
+        return newton.STEPS_TYPICAL * (2.0 * d * p * p + 6.0 * d * p + p**3 / 3)
 
 
 def sigmoid(t: Array) -> Array:

@@ -6,6 +6,7 @@ from amble.arrays import Array, Flags, Number, namespace, norm, while_loop
 
 DIRECT_UP_TO = 200  # unknowns; beyond it conjugate gradients are cheaper than forming and factoring the Hessian
 NEWTON_STEPS_MAX, HALVINGS_MAX = 1000, 60
+STEPS_TYPICAL = 5  # seen from a warm start; only the fixed cost model uses it
 TOLERANCE, TOLERANCE_LARGE = 1e-12, 1e-9  # of the gradient's length at the centre: direct, and by conjugate gradients
 ROUNDING = 2e-16
 

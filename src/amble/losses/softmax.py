@@ -11,7 +11,6 @@ import numpy as np
 
 from amble.arrays import Array, namespace
 from amble.losses import newton
-from amble.losses.logistic import NEWTON_STEPS_TYPICAL
 from amble.losses.rows import pooled
 
 
@@ -166,4 +165,4 @@ class Softmax(NamedTuple):
         if kind == "hessian":
             return 2.0 * d * q * q
         system = 2.0 * d * q * q / self.Y.shape[-1] + q**3 / 3 if q <= newton.DIRECT_UP_TO else 40.0 * d * q
-        return NEWTON_STEPS_TYPICAL * (system + 6.0 * d * q)
+        return newton.STEPS_TYPICAL * (system + 6.0 * d * q)
