@@ -2,8 +2,8 @@
 
 A block is run in the page's own temporary folder, in order: ```python in one namespace per page, each line of ```sh in
 a shell, each `$ ` line of ```console. A ```text block is the output of the block before it; `...` stands for what
-varies. ```toml is checked by the code that reads such files, ```ini is parsed. A comment on the line before a block
-says more about it:
+varies. ```toml is checked by the code that reads such files, ```ini is parsed, ```diff fits the sources. A comment on
+the line before a block says more about it:
 
     <!-- file: rows.csv -->            the block is that file of the folder
     <!-- not run: needs root -->       it is not run, for this reason; its commands are parsed all the same
@@ -196,6 +196,9 @@ def run_block(block, folder, names):
         run_console(block, folder)
     elif block.language == "toml":
         check_toml(tomllib.loads(block.text))
+    elif block.language == "diff":  # tests/test_extension.py tries what it adds
+        check = subprocess.run(["git", "apply", "--check"], input=block.text, cwd=ROOT, text=True, capture_output=True)
+        assert check.returncode == 0, check.stderr
     elif block.language == "ini":
         configparser.ConfigParser().read_string(block.text)
     else:

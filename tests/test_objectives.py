@@ -10,7 +10,8 @@ from scipy.optimize import approx_fprime, minimize
 
 import amble
 from amble.arrays import tree_map
-from amble.losses import Softmax, newton
+from amble.losses import LOSSES, Softmax, for_model, newton
+from amble.testing import check_objective
 from samples import (
     CLASSES,
     CLASSIFIERS,
@@ -23,6 +24,29 @@ from samples import (
     task_of,
     unknowns,
 )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_named_loss_keeps_the_contract(name):
+    """Its functions belong together, stacked ones are summed, the optimum has no slope, its size says how it predicts."""
+    kind = LOSSES[name]
+    classes = next(count for count in (0, 2, 3) if kind.fits(count))
+    X, y = iris(max(classes, 2))
+    y = y - y.min() if classes else X[:, 0] ** 2
+    problem = amble.Problem.from_arrays(X, y, agents=4, task=None if classes else "regression", loss=name, ridge=1e-2)
+    w = np.random.default_rng(1).normal(size=problem.dimension)
+    assert problem.dimension == kind.unknowns(X.shape[1] + 1, classes)
+    each = [problem.objective(i) for i in range(4)]
+    assert all(type(f) is kind for f in each)
+    check_objective(each[0], problem.dimension)
+    for of in ("value", "grad", "hessian"):
+        total = sum(getattr(f, of)(w) for f in each)
+        np.testing.assert_allclose(getattr(problem.total, of)(w), total, rtol=1e-10, atol=1e-12)
+    assert np.linalg.norm(problem.grad(problem.optimum().w)) < 1e-8
+    rows, models = np.column_stack([X, np.ones(len(X))]), w[None]
+    like = for_model(len(w), rows.shape[1], classes)
+    assert np.array_equal(kind.predict(models, rows), like.predict(models, rows))
+    assert all((f.flops(work) > 0).all() for f in each for work in ("grad", "prox", "hessian"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
