@@ -32,7 +32,7 @@ from amble.simulation.experiment import Experiment, parse
 
 ROOT = Path(__file__).parent.parent
 FENCE = re.compile(
-    r"(?:^[ ]*<!-- (?P<note>[a-z ]+): (?P<value>.+?) -->\n)?"
+    r"(?:^[ ]*<!-- (?P<note>[a-z ]+): (?P<value>[^\n]+?) -->\n)?"
     r"^(?P<indent>[ ]*)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
     re.M | re.S,
 )
