@@ -28,7 +28,7 @@ from samples import (
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_every_named_loss_keeps_the_contract(name):
-    """Its functions belong together, stacked ones are summed, the optimum has no slope; its size tells how to predict."""
+    """Its functions agree, stacked ones are summed, the optimum has no slope, and its size tells how to predict."""
     kind = LOSSES[name]
     classes = next(count for count in (0, 2, 3) if kind.fits(count))
     X, y = iris(max(classes, 2))
