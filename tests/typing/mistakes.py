@@ -15,6 +15,8 @@ amble.split(data, agents="ten")  # expect: arg-type
 amble.simulate(amble.Relay(), data, hops=20)  # expect: arg-type
 amble.simulate(amble.Relay(), problem, hops="20")  # expect: arg-type
 amble.simulate(amble.Relay(), problem, hop=20)  # expect: call-arg
+amble.simulate("Relay", problem)  # expect: arg-type
+amble.simulate(amble.Relay, problem)  # expect: arg-type
 amble.resume(run, hops=40)  # expect: call-arg
 amble.networks.ring("5")  # expect: arg-type
 assert run.modle  # expect: attr-defined

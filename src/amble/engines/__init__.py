@@ -10,24 +10,27 @@ and a state is a State of NamedTuples of arrays, stacked by agent, by (agent, to
 For a round method a hop of the engine is a whole round, and the schedule is not looked at.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from amble.arrays import BEYOND, tree_map
+from amble.arrays import BEYOND, Array, Indices, Number, Tree, tree_map
 from amble.errors import AmbleError, unknown
+from amble.methods import Method
 from amble.networks.network import Network
 from amble.problem.problem import Problem
+from amble.schedule.rounds import Rounds
+from amble.schedule.schedule import Schedule
 
 ENGINES = ("auto", "compiled", "plain")
 
 
 class State(NamedTuple):
-    agents: Any
-    slots: Any  # () for a round method
-    tokens: Any  # () for a round method
-    x_sum: Any  # sum_i x_i, kept up to date so that reading it costs nothing at any N
-    lost: Any  # the first hop after which x_sum was beyond all bounds, or -1
+    agents: Tree
+    slots: Tree  # () for a round method
+    tokens: Tree  # () for a round method
+    x_sum: Array  # sum_i x_i, kept up to date so that reading it costs nothing at any N
+    lost: Indices  # the first hop after which x_sum was beyond all bounds, or -1
 
     def on_numpy(self) -> "State":
         """A copy in NumPy arrays, alike from both engines and from disk."""
@@ -35,12 +38,20 @@ class State(NamedTuple):
         return State(agents, slots, tokens, np.array(self.x_sum), np.array(self.lost))
 
 
-def first_lost(xp: Any, lost: Any, x_sum: Any, k: Any) -> Any:
+class Engine(Protocol):
+    """What replays a method's numbers along a schedule; the module says what each function does."""
+
+    def start(self) -> State: ...
+    def advance(self, state: State, schedule: Schedule | Rounds | None, begin: int, end: int, /) -> State: ...
+    def read(self, state: State) -> tuple[Array, Array]: ...
+
+
+def first_lost(xp: Any, lost: Indices, x_sum: Array, k: Number) -> Any:
     """The hop of divergence: k if the models are beyond all bounds (or no numbers) from hop k on."""
     return xp.where((lost < 0) & ~(xp.sum(xp.abs(x_sum)) < BEYOND), k, lost)
 
 
-def engine_for(engine: str, method: Any, problem: Problem, network: Network, start: Any = None) -> Any:
+def engine_for(engine: str, method: Method, problem: Problem, network: Network, start: Array | None = None) -> Engine:
     """The engine by name; "auto" compiles unless the objectives are the user's own. `start` is the initial model, by
     default zero."""
     initial = np.zeros(problem.dimension) if start is None else start

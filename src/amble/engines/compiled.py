@@ -3,34 +3,35 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
-from amble.arrays import Tree
+from amble.arrays import Array, Indices, Tree
 from amble.engines import State, first_lost
 from amble.errors import AmbleError, need
-from amble.methods import is_round, rules
+from amble.methods import Method, RoundMethod, TokenMethod, is_round, rules
 from amble.methods.parameters import traced, with_traced
 from amble.networks.network import Network
 from amble.problem.problem import Problem
+from amble.schedule.rounds import Rounds
 from amble.schedule.schedule import Schedule
 
 BLOCK = 1 << 16  # hops handed to the device at a time
 DENSE_FROM = 0.1  # share of all pairs linked from which mixing by a matrix is quicker than link by link (measured)
 
 
+@final
 class Compiled:
-    def __init__(self, method: Any, problem: Problem, network: Network, initial: Any) -> None:
+    def __init__(self, method: Method, problem: Problem, network: Network, initial: Array) -> None:
         self.jax = need("jax", "sim")
-        self.rounds = is_round(method)
         self.agents = problem.agents
         self.settings = traced(method)  # arguments of the compiled loop, so that another tau does not recompile it
         self.shape = with_traced(method, dict.fromkeys(self.settings, 0.0))
         with self.jax.enable_x64(True):
             self.objectives = self.jax.device_put(problem.stacked)
             self.initial = self.jax.device_put(np.asarray(initial, np.float64))
-            self.links = self.jax.device_put(_links(method, network)) if self.rounds else ()
+            self.links = self.jax.device_put(_links(method, network)) if is_round(method) else ()
         self._block: tuple[Any, int, Any, Any] = (None, -1, None, None)  # of which schedule, which block, its columns
 
     def start(self) -> State:
@@ -38,12 +39,12 @@ class Compiled:
             begin: State = _begin()(self.shape, self.agents, self.settings, self.objectives, self.initial)
         return begin
 
-    def advance(self, state: State, schedule: Schedule | None, begin: int, end: int) -> State:
+    def advance(self, state: State, schedule: Schedule | Rounds | None, begin: int, end: int) -> State:
         with self.jax.enable_x64(True), _explained(self.shape):
-            if self.rounds:
+            if is_round(self.shape):
                 state = _rounds()(self.shape, self.settings, self.objectives, self.links, state, begin, end)
-            while not self.rounds and begin < end:
-                assert schedule is not None
+            while not is_round(self.shape) and begin < end:
+                assert isinstance(schedule, Schedule)
                 number, stop = begin // BLOCK, min(end, (begin // BLOCK + 1) * BLOCK)
                 if self._block[0] is not schedule or self._block[1] != number:
                     columns = (self._piece(column, number) for column in (schedule.agent, schedule.token))
@@ -55,19 +56,19 @@ class Compiled:
             self.jax.block_until_ready(state.x_sum)
         return state
 
-    def _piece(self, column: Any, number: int) -> Any:
+    def _piece(self, column: Indices, number: int) -> Any:
         """One block of the schedule; the entry after its last hop is read ahead, and never used."""
         piece = column[number * BLOCK : (number + 1) * BLOCK]
         return self.jax.numpy.asarray(np.pad(piece, (0, BLOCK + 1 - len(piece)), mode="edge"))
 
-    def read(self, state: State) -> tuple[Any, Any]:
+    def read(self, state: State) -> tuple[Array, Array]:
         with self.jax.enable_x64(True):
             model, local = _read()(self.shape, self.agents, self.settings, state, self.initial)
         return np.asarray(model), np.asarray(local)
 
 
 @contextmanager
-def _explained(method: Any) -> Iterator[None]:
+def _explained(method: Method) -> Iterator[None]:
     """JAX's errors about a step that Python cannot follow, in a sentence."""
     errors = need("jax", "sim").errors
     try:
@@ -97,15 +98,17 @@ def _begin() -> Any:
     import jax
     import jax.numpy as jnp
 
-    def begin(method: Any, agents: int, settings: dict[str, Any], objectives: Tree, initial: Any) -> State:
-        rule = rules(with_traced(method, settings), initial)
-        each = jax.vmap(lambda f: rule.agent(f, initial))(objectives)
+    def begin(method: Method, agents: int, settings: dict[str, Any], objectives: Tree, initial: Array) -> State:
+        method = with_traced(method, settings)
+        never: Any = jnp.asarray(-1)
+        first = rules(method, initial).agent
+        each = jax.vmap(lambda f: first(f, initial))(objectives)
         if is_round(method):
-            return strong(State(each, (), (), each.x.sum(axis=0), jnp.asarray(-1)))
-        M = method.tokens
+            return strong(State(each, (), (), each.x.sum(axis=0), never))
+        rule, M = rules(method, initial), method.tokens
         slots = jax.tree.map(lambda a: jnp.tile(a, (agents, M, *(1,) * jnp.ndim(a))), rule.slot(initial))
         tokens = jax.vmap(lambda m: rule.token(initial, agents, m))(jnp.arange(float(M)))
-        return strong(State(each, slots, tokens, each.x.sum(axis=0), jnp.asarray(-1)))
+        return strong(State(each, slots, tokens, each.x.sum(axis=0), never))
 
     def strong(state: State) -> State:
         """The types of a saved state, so that resuming from one does not recompile the loop."""
@@ -121,11 +124,11 @@ def _hops() -> Any:
     import jax.numpy as jnp
 
     def hops(
-        method: Any,
+        method: TokenMethod,
         settings: dict[str, Any],
         objectives: Tree,
         state: State,
-        initial: Any,
+        initial: Array,
         agent: Any,
         token: Any,
         begin: Any,
@@ -158,7 +161,7 @@ def _hops() -> Any:
     return jax.jit(hops, static_argnums=0, donate_argnums=3)
 
 
-def _links(method: Any, network: Network) -> dict[str, Any]:
+def _links(method: RoundMethod, network: Network) -> dict[str, Any]:
     """Who hears whom, with which weight: a matrix where many links make one product quickest, else by link."""
     degree = network.degrees.astype(np.float64)
     if method.hears == "mean":
@@ -190,7 +193,13 @@ def _rounds() -> Any:
         )
 
     def rounds(
-        method: Any, settings: dict[str, Any], objectives: Tree, links: Any, state: State, begin: Any, end: Any
+        method: RoundMethod,
+        settings: dict[str, Any],
+        objectives: Tree,
+        links: dict[str, Any],
+        state: State,
+        begin: Any,
+        end: Any,
     ) -> State:
         rule = with_traced(method, settings)
 
@@ -210,7 +219,7 @@ def _rounds() -> Any:
 def _read() -> Any:
     import jax
 
-    def read(method: Any, agents: int, settings: dict[str, Any], state: State, initial: Any) -> tuple[Any, Any]:
+    def read(method: Method, agents: int, settings: dict[str, Any], state: State, initial: Array) -> tuple[Any, Any]:
         method = with_traced(method, settings)
         local = state.x_sum / agents
         if is_round(method):

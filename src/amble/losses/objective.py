@@ -29,6 +29,6 @@ def knows(f: object, name: str) -> bool:
     return hasattr(f, name)
 
 
-def number_of(f: object, name: str, default: float = 1.0) -> Any:
-    """A number that an objective of a user's own may leave out, such as its curvature."""
+def number_of(f: object, name: str, default: float | None) -> Any:
+    """A number that an objective of a user's own may leave out, such as its curvature. Under JAX it is a tracer."""
     return getattr(f, name, default)

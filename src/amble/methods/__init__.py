@@ -20,65 +20,84 @@ A round method has `agent`, `say(agent)`, `round(f, agent, heard, degree)` and `
 """
 
 import warnings
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass, replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast, overload
 
 import numpy as np
 
+from amble.arrays import Array, Tree
 from amble.errors import AmbleError, unknown
+from amble.losses.objective import Objective, knows
 from amble.methods import registry
+from amble.methods.absent import Absent
 from amble.methods.boards import BoardRules
 from amble.methods.copies import CopyRules
 from amble.methods.gifts import GiftRules
-from amble.methods.own import Absent, explained
+from amble.methods.optional import for_problem, needs, positive, tokens
+from amble.methods.own import explained
 from amble.methods.parameters import check_settings
 from amble.methods.parts import check_parts
+from amble.methods.protocol import (
+    Dealt,
+    Links,
+    Method,
+    RoundMethod,
+    RoundRules,
+    Rules,
+    TokenMethod,
+    TokenRules,
+    is_copy,
+    is_gift,
+    is_round,
+)
 
 _KINDS: list[Any] = [kind for kind in vars(registry).values() if isinstance(kind, type)]
 METHODS: dict[str, type[Any]] = {kind.label: kind for kind in _KINDS}
 
 __all__ = [
-    "METHODS", "check", "first_state", "from_settings", "is_round", "message_numbers", "positive", "round_units",
-    "rules", "settings", "tunable",
+    "METHODS", "Method", "RoundMethod", "TokenMethod", "check", "first_state", "from_settings", "is_gift", "is_round",
+    "message_numbers", "positive", "round_units", "rules", "settings", "tokens", "tunable", "with_setting",
 ]  # fmt: skip
 
 
-def rules(method: Any, start: Any = None) -> Any:
+@overload
+def rules(method: RoundMethod, start: Array | None = None) -> RoundRules: ...
+@overload
+def rules(method: TokenMethod, start: Array | None = None) -> TokenRules: ...
+
+
+def rules(method: Method, start: Array | None = None) -> Rules:
     """What the engines call: the method itself, or the bookkeeping around its gift or local step.
 
-    `start` is the initial model (None: zero). A token without gifts represents it.
+    `start` is the initial model (None: zero), for which a token without gifts stands.
     """
-    if hasattr(method, "gift"):
+    if is_gift(method):
         return GiftRules(method, start) if method.tokens == 1 else BoardRules(method, start)
-    return CopyRules(method) if hasattr(method, "local") else method
+    if is_copy(method):
+        return CopyRules(method)
+    return method
 
 
-def is_round(method: Any) -> bool:
-    return method.rounds if isinstance(method, Absent) else hasattr(method, "round")
-
-
-def message_numbers(method: Any, p: int) -> int:
+def message_numbers(method: Method, p: int) -> int:
     """How many numbers one message holds."""
     return p if is_round(method) else int(rules(method).message_numbers(p))
 
 
-def round_units(method: Any, network: Any) -> int:
+def round_units(method: Method, network: Links) -> int:
     """Messages in a round: two per link, or with a server two per agent (for each of M tokens, if there are M)."""
-    if method.hears == "mean":
-        return int(2 * network.agents * getattr(method, "tokens", 1))
+    if is_round(method) and method.hears == "mean":
+        return 2 * network.agents * tokens(method)
     return 2 * len(network.edges)
 
 
-def first_state(method: Any, p: int) -> dict[str, Any]:
+def first_state(method: Method, p: int) -> dict[str, Tree]:
     """The first state of one agent, slot and token, for a loss of which only the dimension is known."""
-    start, rule = np.zeros(p), rules(method)
-    agent = rule.agent(SimpleNamespace(curvature=0.0), start)
-    return {
-        "agents": agent,
-        "slots": () if is_round(method) else rule.slot(start),
-        "tokens": () if is_round(method) else rule.token(start, 1, 0),
-    }
+    start, unknown_loss = np.zeros(p), cast(Objective, SimpleNamespace(curvature=0.0))
+    if is_round(method):
+        return {"agents": method.agent(unknown_loss, start), "slots": (), "tokens": ()}
+    rule = rules(method)
+    return {"agents": rule.agent(unknown_loss, start), "slots": rule.slot(start), "tokens": rule.token(start, 1, 0)}
 
 
 def settings(method: Any) -> dict[str, Any]:
@@ -86,17 +105,18 @@ def settings(method: Any) -> dict[str, Any]:
     return dict(method.given) if isinstance(method, Absent) else asdict(method)
 
 
-def positive(method: Any) -> tuple[str, ...]:
-    """The settings that must be above zero: its step or penalty."""
-    return tuple(getattr(method, "positive", ()))
-
-
 def tunable(method: Any) -> str | None:
     """The setting that tuning chooses: the first of those that must be above zero; None where there is none."""
     return next((field.name for field in fields(method) if field.name in positive(method)), None)
 
 
-def from_settings(name: str | type[Any], given: dict[str, Any]) -> Any:
+def with_setting(method: Method, name: str, value: float) -> Method:
+    """The method with one setting changed."""
+    changed: Method = replace(cast(Any, method), **{name: value})  # every method is a dataclass; no Protocol can say so
+    return changed
+
+
+def from_settings(name: str | type[Any], given: dict[str, Any]) -> Method:
     """A method by its name ("API-BCD", "apibcd") or class, with these settings, checked."""
     kind = name if isinstance(name, type) else find(str(name))
     if not is_dataclass(kind):
@@ -119,18 +139,17 @@ def find(name: str) -> type[Any]:
     return kind
 
 
-def check(method: Any, problem: Any = None) -> Any:
+def check(method: Any, problem: Dealt | None = None) -> Method:
     """The method with its settings checked, for this problem; more tokens than agents is allowed, with a warning."""
     if isinstance(method, Absent):
         raise method.refuse("a simulation")
     check_parts(method)
     check_settings(method)
     if problem is None:
-        return method
-    if hasattr(method, "for_problem"):
-        method = method.for_problem(problem)
-    for name in (*method.work, *getattr(method, "needs", ())):
-        if problem.own is not None and not all(hasattr(f, name) for f in problem.own):
+        return cast(Method, method)  # as it has just been found to be
+    method = for_problem(method, problem)
+    for name in (*method.work, *needs(method)):
+        if problem.own is not None and not all(knows(f, name) for f in problem.own):
             raise AmbleError(f"{method.label} asks your objectives for {name}, and they have none; give them one.")
     if not is_round(method) and method.tokens > problem.agents:
         note = f"{method.label}: {method.tokens} tokens for {problem.agents} agents: some will always wait."

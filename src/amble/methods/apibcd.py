@@ -1,8 +1,9 @@
 """API-BCD: asynchronous parallel incremental block-coordinate descent (the paper's eq. 12 and algorithm 2)."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from amble.arrays import Array
+from amble.losses.objective import Objective
 from amble.methods.copies import TOKEN_RULES
 from amble.methods.parameters import method
 
@@ -42,6 +43,6 @@ class APIBCD:
     penalty: ClassVar[str] = "tau"  # of the penalised F (eq. 10)
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"token_rule": TOKEN_RULES}
 
-    def local(self, f: Any, x: Array, s: Array) -> Array:
+    def local(self, f: Objective, x: Array, s: Array) -> Array:
         M, tau = self.tokens, self.tau
         return f.prox(s / M, tau * M, x)

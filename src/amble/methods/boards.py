@@ -19,7 +19,9 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from amble.arrays import Array, namespace
+from amble.losses.objective import Objective
 from amble.methods.gifts import Slot, estimate, message_numbers, nothing, opening
+from amble.methods.protocol import GiftMethod
 
 
 class Board(NamedTuple):
@@ -51,28 +53,28 @@ class Token(NamedTuple):
 class BoardRules:
     """What the engines ask of a method (see methods/__init__), for a gift method with M > 1 tokens."""
 
-    method: Any
-    start: Any = None  # the initial model; None: zero
+    method: GiftMethod
+    start: Array | None = None  # the initial model; None: zero
 
     def message_numbers(self, p: int) -> int:
         return int(self.method.tokens) * (message_numbers(self.method, p) + 1)
 
-    def board(self, start: Array, agents: Any, version: float) -> Board:
+    def board(self, start: Array, agents: float, version: float) -> Board:
         xp, M = namespace(start), self.method.tokens
         total, weight = opening(self.method, start, agents, M)
         return Board(xp.stack([total] * M), xp.stack([weight] * M), xp.full(M, version))
 
-    def agent(self, f: Any, start: Array) -> Agent:
+    def agent(self, f: Objective, start: Array) -> Agent:
         # an agent does not know N: its first board is older than any token's, so the first token replaces it
         return Agent(self.method.agent(f, start), nothing(self.method, start), self.board(start, 0.0, -1.0))
 
     def slot(self, start: Array) -> NoSlot:  # noqa: ARG002
         return NoSlot()
 
-    def token(self, start: Array, agents: int, m: Any) -> Token:
+    def token(self, start: Array, agents: int, m: int) -> Token:
         return Token(self.board(start, agents, 0.0), namespace(start).asarray(m) * 1.0)
 
-    def visit(self, f: Any, agent: Agent, slot: NoSlot, token: Token) -> tuple[Agent, NoSlot, Token]:
+    def visit(self, f: Objective, agent: Agent, slot: NoSlot, token: Token) -> tuple[Agent, NoSlot, Token]:
         board = newer(agent.board, token.board)
         own, v, w = self.method.gift(f, agent.own, self.read(board))
         board = add(board, token.m, v - agent.given.v, w - agent.given.w)

@@ -1,8 +1,9 @@
 """Central: the paper's eq. 4-5, the penalty method with a server."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-from amble.arrays import Array
+from amble.arrays import Array, Number
+from amble.losses.objective import Objective
 from amble.methods.parameters import method
 
 
@@ -36,11 +37,11 @@ class Central:
     positive: ClassVar[tuple[str, ...]] = ("tau",)
     penalty: ClassVar[str] = "tau"  # of the penalised F (eq. 3)
 
-    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+    def agent(self, f: Objective, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
         return Agent(x=start)
 
     def say(self, agent: Agent) -> Array:
         return agent.x
 
-    def round(self, f: Any, agent: Agent, heard: Array, degree: Array) -> Agent:  # noqa: ARG002
+    def round(self, f: Objective, agent: Agent, heard: Array, degree: Number) -> Agent:  # noqa: ARG002
         return Agent(f.prox(heard, self.tau, agent.x))

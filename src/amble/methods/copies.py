@@ -17,10 +17,12 @@ where the increment follows the token rule:
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from amble.arrays import Array, namespace
+from amble.losses.objective import Objective
 from amble.methods.gifts import Token
+from amble.methods.protocol import CopyMethod
 
 TOKEN_RULES = ("published", "scaled", "tracked")
 
@@ -39,21 +41,21 @@ class Slot(NamedTuple):
 class CopyRules:
     """What the engines ask of a method (see methods/__init__), for a method with copies."""
 
-    method: Any
+    method: CopyMethod
 
     def message_numbers(self, p: int) -> int:
         return p  # N is part of the settings and need not travel
 
-    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+    def agent(self, f: Objective, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
         return Agent(x=start, s=self.method.tokens * start)
 
     def slot(self, start: Array) -> Slot:
         return Slot(copy=start, given=start)
 
-    def token(self, start: Array, agents: int, m: Any) -> Token:  # noqa: ARG002 - all tokens start alike
+    def token(self, start: Array, agents: int, m: int) -> Token:  # noqa: ARG002 - all tokens start alike
         return Token(agents * start, namespace(start).asarray(float(agents)))
 
-    def visit(self, f: Any, agent: Agent, slot: Slot, token: Token) -> tuple[Agent, Slot, Token]:
+    def visit(self, f: Objective, agent: Agent, slot: Slot, token: Token) -> tuple[Agent, Slot, Token]:
         z = self.estimate(token)
         s = agent.s + (z - slot.copy)
         x = self.method.local(f, agent.x, s)

@@ -1,8 +1,9 @@
 """D-ADMM: decentralised ADMM over the links of a network."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-from amble.arrays import Array, namespace
+from amble.arrays import Array, Number, namespace
+from amble.losses.objective import Objective, number_of
 from amble.methods.parameters import method
 
 ALONE = 1e-9  # of the curvature: the weight of the prox of an agent without neighbours, whose answer is its own minimum
@@ -44,15 +45,15 @@ class DADMM:
     hears: ClassVar[str] = "sum"
     positive: ClassVar[tuple[str, ...]] = ("rho",)
 
-    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+    def agent(self, f: Objective, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
         return Agent(x=start, a=0 * start)
 
     def say(self, agent: Agent) -> Array:
         return agent.x
 
-    def round(self, f: Any, agent: Agent, heard: Array, degree: Array) -> Agent:
+    def round(self, f: Objective, agent: Agent, heard: Array, degree: Number) -> Agent:
         xp, x, rho = namespace(heard), agent.x, self.rho
         a = agent.a + rho * (degree * x - heard)
         d = xp.maximum(degree, 1.0)
         c = xp.where(degree > 0, (x + heard / d - a / (rho * d)) / 2, x)
-        return Agent(f.prox(c, xp.where(degree > 0, 2 * rho * d, ALONE * getattr(f, "curvature", 1.0)), x), a)
+        return Agent(f.prox(c, xp.where(degree > 0, 2 * rho * d, ALONE * number_of(f, "curvature", 1.0)), x), a)

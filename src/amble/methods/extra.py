@@ -1,8 +1,9 @@
 """EXTRA: the exact first-order gossip method."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-from amble.arrays import Array
+from amble.arrays import Array, Number
+from amble.losses.objective import Objective
 from amble.methods.parameters import method
 
 
@@ -42,13 +43,13 @@ class EXTRA:
     hears: ClassVar[str] = "mixed"
     positive: ClassVar[tuple[str, ...]] = ("alpha",)
 
-    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+    def agent(self, f: Objective, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
         return Agent(x=start, half=start, g=0 * start)
 
     def say(self, agent: Agent) -> Array:
         return agent.x
 
-    def round(self, f: Any, agent: Agent, heard: Array, degree: Array) -> Agent:  # noqa: ARG002
+    def round(self, f: Objective, agent: Agent, heard: Array, degree: Number) -> Agent:  # noqa: ARG002
         g = f.grad(agent.x)
         both = agent.x + heard
         return Agent(both - agent.half - self.alpha * (g - agent.g), both / 2, g)

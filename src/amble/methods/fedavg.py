@@ -1,8 +1,9 @@
 """FedAvg: federated averaging, with a server and full participation."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-from amble.arrays import Array, namespace
+from amble.arrays import Array, Number, namespace
+from amble.losses.objective import Objective, number_of
 from amble.methods.parameters import method
 
 
@@ -45,13 +46,13 @@ class FedAvg:
     def work(self) -> dict[str, int]:
         return {"grad": self.local_steps}
 
-    def agent(self, f: Any, start: Array) -> Agent:
-        return Agent(x=start, share=namespace(start).asarray(getattr(f, "share", 1.0)) * 1.0)
+    def agent(self, f: Objective, start: Array) -> Agent:
+        return Agent(x=start, share=namespace(start).asarray(number_of(f, "share", 1.0)) * 1.0)
 
     def say(self, agent: Agent) -> Array:
         return agent.share * agent.x
 
-    def round(self, f: Any, agent: Agent, heard: Array, degree: Array) -> Agent:  # noqa: ARG002
+    def round(self, f: Objective, agent: Agent, heard: Array, degree: Number) -> Agent:  # noqa: ARG002
         x = heard
         for _ in range(self.local_steps):
             x = x - self.alpha * f.grad(x) / agent.share

@@ -1,8 +1,9 @@
 """gAPI-BCD: API-BCD with a gradient step instead of the argmin (the paper's remark 1, eq. 15, theorem 3)."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from amble.arrays import Array
+from amble.losses.objective import Objective
 from amble.methods.copies import TOKEN_RULES
 from amble.methods.parameters import method
 
@@ -47,7 +48,7 @@ class GAPIBCD:
     def needs(self) -> tuple[str, ...]:
         return ("smoothness",) if self.rho is None else ()
 
-    def local(self, f: Any, x: Array, s: Array) -> Array:
+    def local(self, f: Objective, x: Array, s: Array) -> Array:
         M, tau = self.tokens, self.tau
         rho = f.smoothness if self.rho is None else self.rho
         return (rho * x + tau * s - f.grad(x)) / (rho + tau * M)

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from amble.arrays import Array, namespace
+from amble.losses.objective import Objective
+from amble.methods.protocol import GiftMethod
 
 SINGULAR = 1e-12  # of the diagonal: added to the weight, and taken out of the solution again
 
@@ -37,7 +39,7 @@ class Slot(NamedTuple):
     w: Array
 
 
-def nothing(method: Any, start: Array) -> Slot:
+def nothing(method: GiftMethod, start: Array) -> Slot:
     """What counts as given before the first gift: nothing, or the initial model where the weight is N."""
     xp, p = namespace(start), start.shape[-1]
     if method.weigh == "agents":
@@ -45,7 +47,7 @@ def nothing(method: Any, start: Array) -> Slot:
     return Slot(xp.zeros_like(start), xp.zeros((p, p)) if method.weigh == "full" else xp.asarray(0.0))
 
 
-def opening(method: Any, start: Array, agents: Any, tokens: int) -> Token:
+def opening(method: GiftMethod, start: Array, agents: float, tokens: int) -> Token:
     """What one of `tokens` accounts holds before the first gift."""
     v, w = nothing(method, start)
     if method.weigh != "agents":
@@ -54,7 +56,7 @@ def opening(method: Any, start: Array, agents: Any, tokens: int) -> Token:
     return Token(gifts * v, gifts)
 
 
-def estimate(method: Any, total: Array, weight: Array, start: Array | None = None) -> Array:
+def estimate(method: GiftMethod, total: Array, weight: Array, start: Array | None = None) -> Array:
     """z: the model that an account represents; `start` (by default zero) while it is empty."""
     xp = namespace(total)
     start = xp.zeros_like(total) if start is None else start
@@ -71,7 +73,7 @@ def estimate(method: Any, total: Array, weight: Array, start: Array | None = Non
     return start + scale * (u + xp.linalg.solve(lifted, left - scaled @ u))
 
 
-def message_numbers(method: Any, p: int) -> int:
+def message_numbers(method: GiftMethod, p: int) -> int:
     """What a message must hold: the total, and the weight unless it is N, which is part of the settings."""
     return p + {"agents": 0, "scalar": 1, "full": p * (p + 1) // 2}[method.weigh]
 
@@ -80,22 +82,22 @@ def message_numbers(method: Any, p: int) -> int:
 class GiftRules:
     """What the engines ask of a method (see methods/__init__), for a method that is a gift, with one token."""
 
-    method: Any
-    start: Any = None  # the initial model; None: zero
+    method: GiftMethod
+    start: Array | None = None  # the initial model; None: zero
 
     def message_numbers(self, p: int) -> int:
         return message_numbers(self.method, p)
 
-    def agent(self, f: Any, start: Array) -> Any:
+    def agent(self, f: Objective, start: Array) -> Any:
         return self.method.agent(f, start)
 
     def slot(self, start: Array) -> Slot:
         return nothing(self.method, start)
 
-    def token(self, start: Array, agents: int, m: Any) -> Token:  # noqa: ARG002 - there is but one
+    def token(self, start: Array, agents: int, m: int) -> Token:  # noqa: ARG002 - there is but one
         return opening(self.method, start, agents, 1)
 
-    def visit(self, f: Any, agent: Any, slot: Slot, token: Token) -> tuple[Any, Slot, Token]:
+    def visit(self, f: Objective, agent: Any, slot: Slot, token: Token) -> tuple[Any, Slot, Token]:
         agent, v, w = self.method.gift(f, agent, self.estimate(token))
         return agent, Slot(v, w), Token(token.total + (v - slot.v), token.weight + (w - slot.w))
 

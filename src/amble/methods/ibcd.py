@@ -1,8 +1,9 @@
 """I-BCD: incremental block-coordinate descent (the paper's eq. 6-8 and algorithm 1)."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from amble.arrays import Array, namespace
+from amble.losses.objective import Objective
 from amble.methods.parameters import method
 
 
@@ -42,9 +43,9 @@ class IBCD:
     positive: ClassVar[tuple[str, ...]] = ("tau",)
     penalty: ClassVar[str] = "tau"  # of the penalised F (eq. 3)
 
-    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+    def agent(self, f: Objective, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
         return Agent(x=start)
 
-    def gift(self, f: Any, agent: Agent, z: Array) -> tuple[Agent, Array, Array]:
+    def gift(self, f: Objective, agent: Agent, z: Array) -> tuple[Agent, Array, Array]:
         x = f.prox(z, self.tau, agent.x)
         return Agent(x), x, namespace(z).asarray(0.0)

@@ -11,12 +11,13 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from amble.errors import AmbleError, unknown
+from amble.methods.absent import Absent
 from amble.methods.parts import PARTS
+from amble.methods.protocol import step_of
 
 PATH = re.compile(r"(?P<file>.+\.py):(?P<name>\w+)(?::(?P<rest>.*))?", re.S)  # mine.py:Heavy, mine.py:Heavy:beta=0.9
 
@@ -36,9 +37,9 @@ def from_file(name: str) -> type[Any]:
         raise AmbleError(f"{name!r} was given as a method, and there is no file {path}; give the path of yours.")
     module = _imported(path)
     kind = getattr(module, match["name"], None)
-    if isinstance(kind, type) and not any(hasattr(kind, step) for step in PARTS):
+    if isinstance(kind, type) and step_of(kind) is None:
         raise AmbleError(f"{match['name']} in {path.name} has no step: write one of {', '.join(PARTS)}.")
-    steps = [kind for kind in vars(module).values() if isinstance(kind, type) and any(hasattr(kind, s) for s in PARTS)]
+    steps = [kind for kind in vars(module).values() if isinstance(kind, type) and step_of(kind) is not None]
     classes = {kind.__name__: kind for kind in steps}
     if match["name"] not in classes:
         raise unknown(f"method in {path.name}", match["name"], classes)
@@ -95,34 +96,10 @@ def origin(method: Any) -> dict[str, Any]:
         return method.origin
     kind = type(method)
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    parts = {part: getattr(method, part) for part in ("tokens", "hears") if hasattr(method, part)}
+    parts = {
+        part: getattr(method, part) for part in ("tokens", "hears") if hasattr(method, part)
+    }  # as they were written
     return {"class": kind.__qualname__, "module": kind.__module__, "file": file, **parts}
-
-
-@dataclass(frozen=True)
-class Absent:
-    """The method of a saved run whose class is not here: enough to read the run, but not to continue it."""
-
-    label: str
-    given: dict[str, Any]  # its settings
-    rounds: bool
-    origin: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def tokens(self) -> int:
-        return int(self.origin.get("tokens", self.given.get("tokens", 1)))
-
-    @property
-    def hears(self) -> str:
-        return str(self.origin.get("hears", "mixed"))
-
-    def refuse(self, what: str) -> AmbleError:
-        name = self.origin.get("class", self.label)
-        place = self.origin.get("file") or self.origin.get("module")
-        return AmbleError(
-            f"{what} needs the class {name} of this run's method{f' (it was in {place})' if place else ''}; load the "
-            f"run with amble.load_run(path, methods=[{name}])."
-        )
 
 
 def classes(given: Any) -> list[type[Any]]:

@@ -2,12 +2,14 @@
 
 import copy
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 
 from amble.errors import AmbleError, is_number, is_whole, unknown
+from amble.methods.optional import choices, positive
 
+Kind = TypeVar("Kind")
 COUNTS = ("tokens", "local_steps")  # settings of which there must be at least one
 PLAIN = (int, float, str, bool, type(None), np.number, np.bool_)
 _KINDS = {kind.__name__: kind for kind in (float, int, bool, str)}  # a field may be annotated by text
@@ -15,7 +17,7 @@ _EXPECTED = {float: "a number", int: "a whole number", bool: "True or False", st
 
 
 @dataclass_transform(frozen_default=True)
-def method(kind: type[Any]) -> Any:
+def method(kind: type[Kind]) -> type[Kind]:
     """A class decorator: a frozen dataclass whose settings are checked when it is constructed.
 
     Without a `label` its label is the name of the class. A class with @dataclass(frozen=True) is a method as well; then
@@ -37,8 +39,9 @@ def method(kind: type[Any]) -> Any:
         ...
     amble.errors.AmbleError: I-BCD: tau=-1 was given; it must be a number above zero.
     """
+    given: Any = kind  # mypy knows no class that takes new attributes
     if "label" not in vars(kind):
-        kind.label = kind.__name__
+        given.label = kind.__name__
     own = getattr(kind, "__post_init__", None)
 
     def check(made: Any) -> None:
@@ -46,7 +49,7 @@ def method(kind: type[Any]) -> Any:
         if own is not None:
             own(made)
 
-    kind.__post_init__ = check
+    given.__post_init__ = check
     return dataclass(frozen=True)(kind)
 
 
@@ -59,14 +62,14 @@ def check_settings(method: Any) -> None:
         name, value = field.name, getattr(method, field.name)
         given = f"{label}: {name}={value!r} was given"
         number = is_number(value)
-        if name in getattr(method, "positive", ()):
+        if name in positive(method):
             if not (number and 0 < value < np.inf):
                 raise AmbleError(f"{given}; it must be a number above zero.")
         elif name == "rho" and value is not None and not (number and 0 <= value < np.inf):
             raise AmbleError(f"{given}; it must be zero or more, or left out for L.")
         if name in COUNTS and not (is_whole(value) and value >= 1):
             raise AmbleError(f"{given}; it must be a whole number, one or more.")
-        allowed = getattr(method, "choices", {}).get(name)
+        allowed = choices(method).get(name)
         if allowed is not None and value not in allowed:
             raise unknown(f"{name} of {label}", str(value), allowed)
         kind = _KINDS.get(str(field.type), field.type)
@@ -105,7 +108,7 @@ def traced(method: Any) -> dict[str, float]:
     return chosen
 
 
-def with_traced(method: Any, numbers: dict[str, Any]) -> Any:
+def with_traced(method: Kind, numbers: dict[str, Any]) -> Kind:
     """A copy with these settings, unchecked: what is traced has no value yet."""
     other = copy.copy(method)
     for name, value in numbers.items():

@@ -6,6 +6,7 @@ from typing import Any
 
 from amble.errors import AmbleError
 from amble.methods.parameters import label_of
+from amble.methods.protocol import step_of
 
 # what each kind of method needs besides its step
 PARTS = {
@@ -21,14 +22,13 @@ WORK = ("grad", "prox", "hessian")
 
 def check_parts(method: Any) -> None:
     """Refuse what is no method, or one without a part that the engines call."""
-    steps = [step for step in PARTS if callable(getattr(method, step, None))]
+    step = step_of(method)
     if isinstance(method, type | str) or not (hasattr(method, "label") or is_dataclass(method)):
-        example = f"{method.__name__}()" if isinstance(method, type) and steps else "amble.IBCD(tau=1)"
+        example = f"{method.__name__}()" if isinstance(method, type) and step else "amble.IBCD(tau=1)"
         raise AmbleError(f"{method!r} was given as a method; give one with its settings, such as {example}.")
-    if not steps:
+    if step is None:
         raise AmbleError(f"{label_of(method)} was given as a method and has no step: write one of {', '.join(PARTS)}.")
     label = label_of(method)
-    step = "round" if "round" in steps else steps[0]
     for part in ("label", "work", *PARTS[step]):
         if not hasattr(method, part):
             raise AmbleError(f"{label} has {step} and no {part}; a method with {step} needs {_listed(step)}.")

@@ -9,16 +9,37 @@ The first three walk with tokens. What an agent, a slot and a token remember is 
 own, which only its own functions look into, all but an agent's x: so these are `Any` here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from amble.arrays import Array, Number
+from amble.arrays import Array, Indices, Number
 from amble.losses.objective import Objective
+from amble.methods.absent import Absent
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs  # Python has it from 3.13 on
 
 STEPS = ("round", "gift", "local", "visit")
+
+
+class Dealt(Protocol):
+    """What methods ask of a problem."""
+
+    @property
+    def agents(self) -> int: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def own(self) -> Sequence[object] | None: ...
+
+
+class Links(Protocol):
+    """What methods ask of a network."""
+
+    @property
+    def agents(self) -> int: ...
+    @property
+    def edges(self) -> Indices: ...
 
 
 class Labelled(Protocol):
@@ -85,6 +106,8 @@ def step_of(method: object) -> str | None:
 
     Users' methods are classes of their own, so there is nothing to ask but whether the step is there.
     """
+    if isinstance(method, Absent):
+        return method.step
     return next((step for step in STEPS if callable(getattr(method, step, None))), None)
 
 

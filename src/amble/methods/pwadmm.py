@@ -1,8 +1,9 @@
 """PW-ADMM: parallel random-walk ADMM, WADMM with M tokens."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from amble.arrays import Array, namespace
+from amble.losses.objective import Objective
 from amble.methods.gifts import Token
 from amble.methods.parameters import method
 
@@ -54,16 +55,16 @@ class PWADMM:
     def message_numbers(self, p: int) -> int:
         return p
 
-    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+    def agent(self, f: Objective, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
         return Agent(x=start, y=0 * start, s=self.tokens * start)
 
     def slot(self, start: Array) -> Slot:
         return Slot(copy=start)
 
-    def token(self, start: Array, agents: int, m: Any) -> Token:  # noqa: ARG002 - all tokens start alike
+    def token(self, start: Array, agents: int, m: int) -> Token:  # noqa: ARG002 - all tokens start alike
         return Token(agents * start, namespace(start).asarray(float(agents)))
 
-    def visit(self, f: Any, agent: Agent, slot: Slot, token: Token) -> tuple[Agent, Slot, Token]:
+    def visit(self, f: Objective, agent: Agent, slot: Slot, token: Token) -> tuple[Agent, Slot, Token]:
         beta, M = self.beta, self.tokens
         z = self.estimate(token)
         s = agent.s + (z - slot.copy)

@@ -3,8 +3,10 @@
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
-from amble.arrays import Array, namespace, norm
+from amble.arrays import Array, Number, namespace, norm
+from amble.losses.objective import Objective, knows, number_of
 from amble.methods.parameters import method
+from amble.methods.protocol import Dealt
 
 FULL_UP_TO = 128  # unknowns: a full message is then at most 8,384 numbers, 67 kB
 BALANCE, FACTOR = 3.0, 1.5  # residual balancing: beyond this ratio of the residuals, beta by this factor
@@ -80,17 +82,17 @@ class Relay:
     positive: ClassVar[tuple[str, ...]] = ()
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"form": ("auto", "full", "scalar", "gradient")}
 
-    def for_problem(self, problem: Any) -> "Relay":
+    def for_problem(self, problem: Dealt) -> "Relay":
         """The method with its form chosen, if it is auto."""
         if self.form != "auto":
             return self
 
-        def knows(name: str) -> bool:
-            return all(hasattr(f, name) for f in problem.own or ())
+        def have(name: str) -> bool:
+            return all(knows(f, name) for f in problem.own or ())
 
-        if problem.dimension <= FULL_UP_TO and knows("hessian") and knows("grad"):
+        if problem.dimension <= FULL_UP_TO and have("hessian") and have("grad"):
             return replace(self, form="full")
-        return replace(self, form="scalar" if knows("prox") and knows("curvature") else "gradient")
+        return replace(self, form="scalar" if have("prox") and have("curvature") else "gradient")
 
     @property
     def weigh(self) -> str:
@@ -108,13 +110,13 @@ class Relay:
     def needs(self) -> tuple[str, ...]:
         return ("smoothness",) if self.form == "gradient" else ("curvature",)
 
-    def agent(self, f: Any, start: Array) -> Any:
+    def agent(self, f: Objective, start: Array) -> Any:
         none = namespace(start).asarray(0.0)
         if self.form == "scalar":
             return Dual(x=start, y=0 * start, beta=f.curvature + none, z=start, visits=none)
         return Seen(start, none, none + GUARD, none) if self.form == "full" else Last(start)
 
-    def gift(self, f: Any, agent: Any, z: Array) -> tuple[Any, Array, Array]:
+    def gift(self, f: Objective, agent: Any, z: Array) -> tuple[Any, Array, Array]:
         if self.form == "full":
             return full(f, agent, z)
         if self.form == "scalar":
@@ -122,9 +124,9 @@ class Relay:
         return Last(z), f.smoothness * z - f.grad(z), f.smoothness + 0.0 * z[0]
 
 
-def full(f: Any, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
+def full(f: Objective, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
     xp = namespace(z)
-    if getattr(f, "quadratic", False):  # H z - grad f(z) is then the same at every z; at zero it has no rounding
+    if number_of(f, "quadratic", False):  # H z - grad f(z) is then the same at every z; at zero it has no rounding
         return agent._replace(x=z), -f.grad(0 * z), f.hessian(z)
     first = agent.visits == 0
     curvature = even_units(xp, f)
@@ -138,17 +140,17 @@ def full(f: Any, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
     return Seen(z, moved, guard, agent.visits + 1), H @ z - f.grad(z), H
 
 
-def even_units(xp: Any, f: Any) -> Array:
+def even_units(xp: Any, f: Objective) -> Number:
     """The curvature that the guard is measured in: its mean or, where columns differ in their units, that of each."""
-    if not hasattr(f, "curvatures"):
+    each = number_of(f, "curvatures", None)
+    if each is None:
         return f.curvature
-    each = f.curvatures
     largest = xp.max(each)
     uneven = largest > UNEVEN * xp.min(xp.where(each > 0, each, largest))
     return xp.where(uneven, each, f.curvature)
 
 
-def scalar(f: Any, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:
+def scalar(f: Objective, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:
     xp = namespace(z)
     _, y, beta, z_last, visits = agent
     x = f.prox(z + y / beta, beta, agent.x)

@@ -1,8 +1,9 @@
 """The synchronous form with M walks (the paper's eq. 11); with M = 1 it is eq. 4-5, the form with a server."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-from amble.arrays import Array
+from amble.arrays import Array, Number
+from amble.losses.objective import Objective
 from amble.methods.parameters import method
 
 
@@ -40,11 +41,11 @@ class SyncWalks:
     positive: ClassVar[tuple[str, ...]] = ("tau",)
     penalty: ClassVar[str] = "tau"  # of the penalised F (eq. 10)
 
-    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+    def agent(self, f: Objective, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
         return Agent(x=start)
 
     def say(self, agent: Agent) -> Array:
         return agent.x
 
-    def round(self, f: Any, agent: Agent, heard: Array, degree: Array) -> Agent:  # noqa: ARG002
+    def round(self, f: Objective, agent: Agent, heard: Array, degree: Number) -> Agent:  # noqa: ARG002
         return Agent(f.prox(heard, self.tau * self.tokens, agent.x))

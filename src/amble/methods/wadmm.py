@@ -1,8 +1,9 @@
 """WADMM: random-walk ADMM, also known as Walkman (the paper's reference for a walk with a dual)."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from amble.arrays import Array, namespace
+from amble.losses.objective import Objective
 from amble.methods.parameters import method
 
 
@@ -50,10 +51,10 @@ class WADMM:
     def work(self) -> dict[str, int]:
         return {"prox": 1} if self.form == "prox" else {"grad": 1}
 
-    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+    def agent(self, f: Objective, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
         return Agent(x=start, y=0 * start)
 
-    def gift(self, f: Any, agent: Agent, z: Array) -> tuple[Agent, Array, Array]:
+    def gift(self, f: Objective, agent: Agent, z: Array) -> tuple[Agent, Array, Array]:
         x, y, beta = agent.x, agent.y, self.beta
         x = f.prox(z + y / beta, beta, x) if self.form == "prox" else z + (y - f.grad(x)) / beta
         y = y + beta * (z - x)

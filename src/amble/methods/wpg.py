@@ -1,8 +1,9 @@
 """WPG: walk proximal gradient, the baseline of the paper's section V (eq. 19)."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from amble.arrays import Array, namespace
+from amble.losses.objective import Objective
 from amble.methods.parameters import method
 
 
@@ -40,9 +41,9 @@ class WPG:
     weigh: ClassVar[str] = "agents"
     positive: ClassVar[tuple[str, ...]] = ("alpha",)
 
-    def agent(self, f: Any, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
+    def agent(self, f: Objective, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
         return Agent(x=start)
 
-    def gift(self, f: Any, agent: Agent, z: Array) -> tuple[Agent, Array, Array]:  # noqa: ARG002 - the old x is in the slot
+    def gift(self, f: Objective, agent: Agent, z: Array) -> tuple[Agent, Array, Array]:  # noqa: ARG002 - the old x is in the slot
         x = z - self.alpha * f.grad(z)
         return Agent(x), x, namespace(z).asarray(0.0)

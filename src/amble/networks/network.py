@@ -1,13 +1,16 @@
 """Network: who may talk to whom. Neighbour lists, never an N x N array."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from amble.arrays import Array, Flags, Indices
 from amble.errors import AmbleError, is_whole, shown
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class Network:
     """An undirected connected network, made by the functions of `amble.networks`.
@@ -16,14 +19,14 @@ class Network:
     """
 
     agents: int
-    starts: Any
-    neighbours: Any
+    starts: Indices
+    neighbours: Indices
     name: str = "network"
 
     def __repr__(self) -> str:
         return f"Network({self.name}: {self.agents} agents, {len(self.edges)} links)"
 
-    def neighbours_of(self, i: int) -> Any:
+    def neighbours_of(self, i: int) -> Indices:
         """Who agent i may talk to.
 
         Parameters
@@ -43,10 +46,10 @@ class Network:
         return self.neighbours[self.starts[i] : self.starts[i + 1]]
 
     @property
-    def degrees(self) -> Any:
+    def degrees(self) -> Indices:
         return np.diff(self.starts)
 
-    def metropolis(self) -> tuple[Any, Any]:
+    def metropolis(self) -> tuple[Array, Array]:
         """Mixing weights of gossip: W_ij = 1/max(d_i+1, d_j+1), d_i the number of agent i's neighbours.
 
         Returns
@@ -61,11 +64,11 @@ class Network:
         array([0.33, 0.33, 0.33])
         """
         i = np.repeat(np.arange(self.agents), self.degrees)
-        across = 1 / np.maximum(self.degrees[i] + 1, self.degrees[self.neighbours] + 1)
-        return across, 1 - np.bincount(i, across, minlength=self.agents)
+        across: Array = 1 / np.maximum(self.degrees[i] + 1, self.degrees[self.neighbours] + 1)
+        return across, np.ones(self.agents) - np.bincount(i, across, minlength=self.agents)
 
     @property
-    def edges(self) -> Any:
+    def edges(self) -> Indices:
         """Each link once, as rows (i, j) with i < j."""
         i = np.repeat(np.arange(self.agents), self.degrees)
         return np.column_stack([i, self.neighbours])[i < self.neighbours]
@@ -82,14 +85,14 @@ class Disconnected(AmbleError):
         self.apart = apart
 
 
-def check_agents(agents: Any) -> None:
+def check_agents(agents: int) -> None:
     if not is_whole(agents) or agents < 1:
         raise AmbleError(
             f"agents={agents!r} was given; a network needs at least one agent, and a whole number of them."
         )
 
 
-def from_edges(agents: int, edges: Any, name: str = "network") -> Network:
+def from_edges(agents: int, edges: ArrayLike, name: str = "network") -> Network:
     """A network from its links; every agent must be reachable.
 
     Parameters
@@ -133,7 +136,7 @@ def from_edges(agents: int, edges: Any, name: str = "network") -> Network:
     return network
 
 
-def reached(network: Network) -> Any:
+def reached(network: Network) -> Flags:
     """Which agents a token that starts at agent 0 can reach: a truth value per agent."""
     seen = np.zeros(network.agents, bool)
     seen[0] = True

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from amble import losses
 from amble.errors import AmbleError, shown
@@ -14,12 +15,17 @@ METRICS = {"regression": "NMSE", "classification": "accuracy"}
 
 
 def predict(
-    w: Any, X: Any, scaling: Scaling, intercept: bool, labels: Any, columns: Sequence[str] | None = None
-) -> Any:
+    w: ArrayLike,
+    X: ArrayLike,
+    scaling: Scaling,
+    intercept: bool,
+    labels: Sequence[Any] | NDArray[Any] | None,
+    columns: Sequence[str] | None = None,
+) -> NDArray[Any]:
     """On rows in the units of training: targets in their own units, or labels (None: a regression)."""
     rows = prepare(check_width(in_order(X, columns, "the rows"), len(scaling.X_mean), "the rows"), scaling, intercept)
     predicted = guess(check_model(w)[None], rows, 0 if labels is None else len(labels))[0]
-    return predicted * scaling.y_std + scaling.y_mean if labels is None else np.asarray(labels)[predicted]
+    return np.asarray(predicted * scaling.y_std + scaling.y_mean if labels is None else np.asarray(labels)[predicted])
 
 
 def guess(W: Any, rows: Any, classes: int) -> Any:
@@ -41,7 +47,7 @@ def score(predicted: Any, y: Any, mean: float, regression: bool) -> Any:
     return np.sum((predicted - y) ** 2, axis=-1) / (np.sum((y - mean) ** 2) or np.nan)
 
 
-def check_model(w: Any) -> Any:
+def check_model(w: ArrayLike) -> NDArray[Any]:
     """A model as an array of numbers, or one sentence where something else was given for it."""
     W = np.asarray(w)
     if W.dtype.kind not in "biuf" or W.ndim != 1:

@@ -4,14 +4,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amble import methods
 from amble.problem.optimum import NoOptimum, Optimum, Watch
+from amble.problem.problem import Problem
 from amble.results.run import Run
 from amble.schedule.rounds import Rounds
 
 
-def with_history(run: Run, problem: Any, optimum: bool = True, watch: Watch | None = None) -> Run:
+def with_history(run: Run, problem: Problem, optimum: bool = True, watch: Watch | None = None) -> Run:
     """The run with its curves computed: costs from the schedule, the rest from the recorded models.
 
     What its history has already was computed from states that are gone, and stays. What is measured from the optimum is
@@ -36,7 +38,7 @@ def with_history(run: Run, problem: Any, optimum: bool = True, watch: Watch | No
     return replace(run, history=history, problem=described)
 
 
-def costs(run: Run) -> dict[str, Any]:
+def costs(run: Run) -> dict[str, NDArray[Any]]:
     """The cost columns of the history, at the recorded hops."""
     k, N = run.recorded, run.network.agents
     time_s = np.concatenate([[0.0], run.schedule.time_s])[k]

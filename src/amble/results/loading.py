@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from amble import methods
 from amble.arrays import as_tuple, from_named
@@ -12,7 +12,8 @@ from amble.data.packed import DAMAGED, arrays_of
 from amble.engines import State
 from amble.errors import AmbleError
 from amble.files import ending
-from amble.methods import own
+from amble.methods import Method, own
+from amble.methods.absent import Absent
 from amble.networks.network import Network
 from amble.networks.walks import Matrix
 from amble.results.history import costs
@@ -66,14 +67,14 @@ def load_run(path: str | Path, methods: Any = ()) -> Run:
         ) from error
 
 
-def _method(plain: dict[str, Any], rounds: bool, kinds: list[type[Any]]) -> Any:
+def _method(plain: dict[str, Any], rounds: bool, kinds: list[type[Any]]) -> Method | Absent:
     """amble's own by its label; else the user's, if its class is among those given, or a stand-in that can be read."""
     label, origin = plain["method"], plain.get("own", {})
     given = {key: tuple(value) if isinstance(value, list) else value for key, value in plain["settings"].items()}
     if not origin and label in methods.METHODS:
         return methods.from_settings(label, given)
     kind = own.choose(kinds, label, origin)
-    return own.Absent(label, given, rounds, origin) if kind is None else methods.from_settings(kind, given)
+    return Absent(label, given, rounds, origin) if kind is None else methods.from_settings(kind, given)
 
 
 def _assemble(plain: dict[str, Any], arrays: dict[str, Any], kinds: list[type[Any]]) -> Run:
@@ -84,13 +85,13 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any], kinds: list[type[An
     def under(prefix: str) -> dict[str, Any]:
         return {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
 
-    if isinstance(method, own.Absent):
+    if isinstance(method, Absent):
         parts = {part: as_tuple(f"state.{part}", arrays) for part in ("agents", "slots", "tokens")}
     else:
         like = methods.first_state(method, arrays["consensus"].shape[1])  # its tuples are known by its first ones
         parts = {part: from_named(tree, f"state.{part}", arrays) for part, tree in like.items()}
     run = Run(
-        method=method,
+        method=cast(Method, method),  # a stand-in is only read: whoever would run it is refused
         network=Network(network["agents"], arrays["network.starts"], arrays["network.neighbours"], network["name"]),
         walk=Matrix(**under("walk.")) if plain["walk"] == "matrix" else plain["walk"],
         timing=timing.from_settings(plain["timing"]),

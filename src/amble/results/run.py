@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from amble import methods
+from amble.arrays import Array, Indices
 from amble.drawing import save
 from amble.engines import State
 from amble.errors import AmbleError, is_number, need
+from amble.methods import Method
 from amble.networks.network import Network
 from amble.networks.walks import Matrix
 from amble.problem.assemble import Scaling
@@ -25,7 +28,7 @@ from amble.schedule.timing import Timing
 STOPPED = ("hops", "rounds", "time_s", "comm_units", "tolerance", "interrupted", "diverged", "lost")
 
 
-def settings_text(method: Any, tuned: str | None = None) -> str:
+def settings_text(method: Method, tuned: str | None = None) -> str:
     """A method's settings in a few words; the one that was tuned without its value, which depends on the seed."""
     settings = methods.settings(method)
     rule, form = settings.pop("token_rule", None), settings.pop("form", None)
@@ -40,6 +43,7 @@ def settings_text(method: Any, tuned: str | None = None) -> str:
     return ", ".join([*parts, *(value for value in (rule, form) if value)])
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class Run:
     """What happened when a method ran on a problem over a network, made by `simulate`, `resume` and `load_run`.
@@ -57,23 +61,23 @@ class Run:
     penalised                           F of the paper's eq. 3 and 10, in a run that was asked for it
     """
 
-    method: Any
+    method: Method
     network: Network
     walk: str | Matrix
     timing: Timing
     seed: int
     every: int | None  # hops (rounds, for a round method) between records; None: each 2 % further than the last
-    compute_s: Any  # seconds of a visit at each agent
+    compute_s: Array  # seconds of a visit at each agent
     message_bytes: int
     problem: dict[str, Any]  # name, task, digest, settings
     schedule: Schedule | Rounds
     state: State
-    recorded: Any  # the hops after which the model was recorded (rounds, for a round method)
-    consensus: Any  # the model at those: the mean of the tokens' estimates
-    local: Any  # the mean of the agents' x_i at those
-    history: dict[str, Any] = field(default_factory=dict)
+    recorded: Indices  # the hops after which the model was recorded (rounds, for a round method)
+    consensus: Array  # the model at those: the mean of the tokens' estimates
+    local: Array  # the mean of the agents' x_i at those
+    history: dict[str, NDArray[Any]] = field(default_factory=dict)
     tuning: dict[str, Any] = field(default_factory=dict)  # which setting was chosen, from what was tried
-    start: Any = None  # the initial model; None: zeros
+    start: Array | None = None  # the initial model; None: zeros
     stopped: str = "hops"  # one of STOPPED
 
     def __repr__(self) -> str:
@@ -88,12 +92,12 @@ class Run:
         return self.walk if isinstance(self.walk, str) else "matrix"
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Array:
         """The consensus model: the mean of the tokens' estimates (round methods: the mean of the x_i)."""
-        return self.consensus[-1]
+        return np.asarray(self.consensus[-1])
 
     @property
-    def models(self) -> Any:
+    def models(self) -> Array:
         """The local models x_i, one row per agent."""
         if models_unknown(self):
             raise AmbleError(
@@ -121,7 +125,7 @@ class Run:
         """The method's settings in a few words."""
         return settings_text(self.method)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predictions of the run's model.
 
         Parameters

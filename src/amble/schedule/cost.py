@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from amble import methods
+from amble.arrays import Array
+from amble.losses.objective import Objective
+from amble.methods import Method, is_round, rules
+from amble.methods.optional import own_flops
+from amble.problem.problem import Problem
 from amble.schedule.timing import Timing
 
 FLOPS_PER_S = 1e9  # the fixed cost model's agent: one operation a nanosecond
@@ -15,7 +19,7 @@ CALIBRATED_LAPS, CALIBRATED_LAPS_LEAST = 7, 3
 CALIBRATED_S = 1.0  # after this long, the least number of laps is enough
 
 
-def compute_seconds(timing: Timing, method: Any, problem: Any) -> Any:
+def compute_seconds(timing: Timing, method: Method, problem: Problem) -> Array:
     """Seconds of one visit at each agent, slowdown included."""
     N = problem.agents
     if timing.compute == "model":
@@ -27,28 +31,25 @@ def compute_seconds(timing: Timing, method: Any, problem: Any) -> Any:
     return seconds * timing.factors(N)
 
 
-def modelled(method: Any, problem: Any) -> Any:
+def modelled(method: Method, problem: Problem) -> Array:
     """Operations of the objective's calls, at one a nanosecond; an objective of your own is taken as one us."""
     if problem.own is not None:
         return np.full(problem.agents, 1e-6)
     flops = sum(times * problem.stacked.flops(kind) for kind, times in method.work.items())
-    if hasattr(method, "own_flops"):
-        flops = flops + method.own_flops(problem.dimension)
-    return np.asarray(flops, np.float64) / FLOPS_PER_S
+    return np.asarray(flops + own_flops(method, problem.dimension), np.float64) / FLOPS_PER_S
 
 
-def measured(method: Any, problem: Any, clock: Callable[[], float] = time.perf_counter) -> Any:
+def measured(method: Method, problem: Problem, clock: Callable[[], float] = time.perf_counter) -> Array:
     """Each agent's median over some laps of a token that are really walked, in NumPy, on this machine.
 
     Of many agents the first 64 are timed, and the rest are given their median.
     """
-    rules, rounds = methods.rules(method), methods.is_round(method)
     start = np.zeros(problem.dimension)
     timed = min(problem.agents, CALIBRATED_AGENTS_MAX)
     losses = [problem.objective(i) for i in range(timed)]
-    agents = [rules.agent(f, start) for f in losses]
-    slots = [None if rounds else rules.slot(start) for _ in losses]
-    token = None if rounds else rules.token(start, problem.agents, 0)
+    first = rules(method).agent
+    agents = [first(f, start) for f in losses]
+    visit = visits_of(method, len(losses), problem.agents, start)
     laps = np.zeros((CALIBRATED_LAPS, timed))
     begun = time.perf_counter()
     for lap in range(CALIBRATED_LAPS):
@@ -58,10 +59,22 @@ def measured(method: Any, problem: Any, clock: Callable[[], float] = time.perf_c
         heard = np.mean([agent.x for agent in agents], axis=0)
         for i, f in enumerate(losses):
             begin = clock()
-            if rounds:
-                agents[i] = rules.round(f, agents[i], heard, np.float64(1.0))
-            else:
-                agents[i], slots[i], token = rules.visit(f, agents[i], slots[i], token)
+            agents[i] = visit(i, f, agents[i], heard)
             laps[lap, i] = clock() - begin
     seconds = np.median(laps, axis=0)
     return np.concatenate([seconds, np.full(problem.agents - timed, np.median(seconds))])
+
+
+def visits_of(method: Method, timed: int, agents: int, start: Array) -> Callable[[int, Objective, Any, Array], Any]:
+    """One visit of a token, or one round of one agent: from what agent i remembers before to what it does after."""
+    if is_round(method):
+        return lambda i, f, agent, heard: method.round(f, agent, heard, np.float64(1.0))  # noqa: ARG005
+    rule = rules(method)
+    slots, token = [rule.slot(start) for _ in range(timed)], rule.token(start, agents, 0)
+
+    def visit(i: int, f: Objective, agent: Any, heard: Array) -> Any:  # noqa: ARG001
+        nonlocal token
+        agent, slots[i], token = rule.visit(f, agent, slots[i], token)
+        return agent
+
+    return visit

@@ -1,9 +1,10 @@
 """The clock of round methods: a round ends when its slowest agent and its links are done."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from amble.arrays import Array
 from amble.randomness import LINK, draw
 from amble.schedule.timing import Timing, link_seconds
 
@@ -13,7 +14,7 @@ DRAWS_AT_A_TIME = 1 << 20
 class Rounds(NamedTuple):
     """When each round ends."""
 
-    time_s: Any
+    time_s: Array
 
     @property
     def hops(self) -> int:
@@ -26,7 +27,7 @@ class Rounds(NamedTuple):
 def plan_rounds(
     timing: Timing,
     *,
-    compute_s: Any,
+    compute_s: Array,
     message_bytes: float,
     seed: int,
     rounds: int,
@@ -40,7 +41,7 @@ def plan_rounds(
     return Rounds(np.cumsum(server(link, compute_s, seed, rounds, messages)))
 
 
-def gossip(link: Any, compute_s: Any, seed: int, rounds: int, links: int) -> Any:
+def gossip(link: Array, compute_s: Array, seed: int, rounds: int, links: int) -> Array:
     """All compute, then two messages cross every link. The largest of n uniform draws is u^(1/n), so one draw does."""
     if links == 0:
         return np.full(rounds, np.max(compute_s))
@@ -48,7 +49,7 @@ def gossip(link: Any, compute_s: Any, seed: int, rounds: int, links: int) -> Any
     return np.max(compute_s) + link_seconds(np, link, u ** (1 / (2 * links)))
 
 
-def server(link: Any, compute_s: Any, seed: int, rounds: int, messages: int) -> Any:
+def server(link: Array, compute_s: Array, seed: int, rounds: int, messages: int) -> Array:
     """Every agent hears, computes and says; the server waits for the slowest agent.
 
     Each way there are M messages at once, one for each token: an agent computes when it has heard the last of them.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from amble.arrays import namespace
+from amble.arrays import Array, Flags, Indices, namespace
 from amble.errors import AmbleError, need
 from amble.networks.network import Network
 from amble.networks.walks import Walk, put, take
@@ -28,17 +28,17 @@ HOPS_MAX = 100_000_000  # of a schedule that was not asked for by hops
 class Schedule(NamedTuple):
     """Hops in the order their visits end."""
 
-    time_s: Any
-    token: Any
-    agent: Any
-    moved: Any  # whether the token crossed a link to get here: the first visit and staying put cost nothing
+    time_s: Array
+    token: Indices
+    agent: Indices
+    moved: Flags  # whether the token crossed a link to get here: the first visit and staying put cost nothing
 
     @property
     def hops(self) -> int:
         return len(self.time_s)
 
     def first(self, hops: int) -> "Schedule":
-        return Schedule(*(column[:hops] for column in self))
+        return Schedule(self.time_s[:hops], self.token[:hops], self.agent[:hops], self.moved[:hops])
 
 
 def plan_hops(
@@ -47,7 +47,7 @@ def plan_hops(
     timing: Timing,
     *,
     tokens: int,
-    compute_s: Any,
+    compute_s: Array,
     message_bytes: float,
     seed: int,
     hops: int | None = None,
@@ -102,7 +102,7 @@ def plan_hops(
 
 
 class Travel(NamedTuple):
-    """Where every token is heading, and until when every agent is busy."""
+    """Where every token is heading, and until when every agent is busy; JAX's arrays, in its loop."""
 
     arrival_s: Any
     agent: Any
@@ -112,7 +112,7 @@ class Travel(NamedTuple):
     free_s: Any
 
 
-def _arrive(walk: Any, compute_s: Any, link: Any, seed: Any, state: Travel, _: None) -> tuple[Travel, tuple[Any, ...]]:
+def _arrive(walk: Walk, compute_s: Any, link: Any, seed: Any, state: Travel, _: None) -> tuple[Travel, tuple[Any, ...]]:
     """One arrival: wait, compute, leave for the next agent."""
     xp = namespace(state.arrival_s)
     token = xp.argmin(state.arrival_s).astype(xp.int32)
@@ -140,7 +140,7 @@ def _block() -> Any:
     """The compiled loop over one block of arrivals; JAX is imported when the first schedule is made."""
     import jax
 
-    def loop(walk: Any, state: Travel, compute_s: Any, link: Any, seed: Any) -> Any:
+    def loop(walk: Walk, state: Travel, compute_s: Any, link: Any, seed: Any) -> Any:
         return jax.lax.scan(partial(_arrive, walk, compute_s, link, seed), state, None, length=BLOCK)
 
     return jax.jit(loop, donate_argnums=1)

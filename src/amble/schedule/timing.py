@@ -6,7 +6,7 @@ a visit takes                 slowdown_i * compute seconds of agent i.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from amble.errors import AmbleError, is_number, unknown
 COMPUTE = ("model", "measured")
 
 
+@final
 @dataclass(frozen=True)
 class Timing:
     """How long a message and a visit take, in virtual seconds. The defaults are the paper's.
@@ -71,7 +72,7 @@ class Timing:
             if not 0 < factor < np.inf:
                 raise AmbleError(f"timing: agent {agent}'s slowdown is {factor}; it must be above zero.")
 
-    def link(self, message_bytes: float) -> Any:
+    def link(self, message_bytes: float) -> Array:
         """The time of one message, as three numbers.
 
         Parameters
@@ -90,7 +91,7 @@ class Timing:
         """
         return np.array([self.low_s + message_bytes / self.bytes_per_s, self.high_s - self.low_s, self.mean_s])
 
-    def factors(self, agents: int) -> Any:
+    def factors(self, agents: int) -> Array:
         """Each agent's slowdown.
 
         Parameters

@@ -6,23 +6,24 @@ A method that has one names its setting tau in `penalty`. Theorems 1 to 3 say th
 gift method (I-BCD) share one account, so they have one z, that of the whole account, as in eq. 3.
 """
 
-from typing import Any
-
 import numpy as np
 
 from amble import methods
 from amble.arrays import tree_map
 from amble.engines import State
 from amble.errors import AmbleError
+from amble.methods import Method, tokens
+from amble.methods.boards import BoardRules
+from amble.methods.optional import penalty
 from amble.problem.problem import Problem
 
 
-def has_one(method: Any) -> bool:
-    """Whether the method minimises an F."""
-    return hasattr(method, "penalty")
+def has_one(method: object) -> bool:
+    """Whether the method, or its class, minimises an F."""
+    return penalty(method) is not None
 
 
-def check(*chosen: Any) -> None:
+def check(*chosen: Method) -> None:
     """Refuse methods of which none minimises an F."""
     if not any(has_one(method) for method in chosen):
         labels = ", ".join(dict.fromkeys(method.label for method in chosen))
@@ -34,18 +35,18 @@ def check(*chosen: Any) -> None:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverged run has an infinite F
-def penalised(method: Any, problem: Problem, state: State) -> float:
+def penalised(method: Method, problem: Problem, state: State) -> float:
     """F of all local models and tokens; the tokens of a round method are the mean of what agents say."""
     x = np.asarray(state.agents.x)
-    M = getattr(method, "tokens", 1)
+    M = tokens(method)
     if methods.is_round(method):
         z = [x.mean(axis=0)] * M
-    elif hasattr(method, "gift") and M > 1:
+    elif methods.is_gift(method) and M > 1:
         ledgers, m = tree_map(np.asarray, state.tokens.board), np.arange(M)  # each token knows its own to the last gift
-        z = [methods.rules(method).read(tree_map(lambda a: a[m, m], ledgers))]
+        z = [BoardRules(method).read(tree_map(lambda a: a[m, m], ledgers))]
     else:
-        tokens = tree_map(np.asarray, state.tokens)
-        z = [methods.rules(method).estimate(tree_map(lambda a: a[m], tokens)) for m in range(M)]  # noqa: B023
-    tau = getattr(method, method.penalty)
+        held, rule = tree_map(np.asarray, state.tokens), methods.rules(method)
+        z = [rule.estimate(tree_map(lambda a: a[m], held)) for m in range(M)]  # noqa: B023
+    tau = methods.settings(method)[str(penalty(method))]
     loss = sum(problem.objective(i).value(x[i]) for i in range(problem.agents))
     return float(loss + tau / 2 * sum(np.sum((x - z_m) ** 2) for z_m in z))

@@ -6,6 +6,7 @@ import numpy as np
 
 from amble import methods
 from amble.errors import AmbleError, is_number, is_whole
+from amble.methods import Method
 from amble.networks import walks
 from amble.problem.problem import Problem
 from amble.results.run import Run
@@ -19,7 +20,7 @@ LAPS_MAX = 50_000  # when only a tolerance is given
 
 
 def limits(
-    method: Any,
+    method: Method,
     problem: Problem,
     hops: int | None,
     rounds: int | None,
@@ -48,7 +49,7 @@ def plan(run: Run, stop: dict[str, Any]) -> Schedule | Rounds:
     parts: dict[str, Any] = {"compute_s": run.compute_s, "message_bytes": run.message_bytes, "seed": run.seed}
     if methods.is_round(run.method):
         links = None if run.method.hears == "mean" else len(run.network.edges)
-        return round_plan(run, {**parts, "links": links, "messages": getattr(run.method, "tokens", 1)}, **stop)
+        return round_plan(run, {**parts, "links": links, "messages": methods.tokens(run.method)}, **stop)
     walk = walks.walk_for(run.walk, run.network, run.method.tokens, run.seed)
     return scheduling.plan_hops(run.network, walk, run.timing, tokens=run.method.tokens, **parts, **stop)
 

@@ -6,10 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from amble import engines, methods
+from amble.arrays import Array
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, expect, is_whole
+from amble.methods import Method
 from amble.methods.own import explained
 from amble.networks import walks
 from amble.networks.network import Network
@@ -28,7 +31,7 @@ PIECE_S = 0.2  # what is computed between two looks at the progress bar and at C
 
 
 def run_once(
-    method: Any,
+    method: Method,
     problem: Problem,
     network: Network,
     *,
@@ -40,7 +43,7 @@ def run_once(
     walk: Any = "auto",
     timing: Any = "paper",
     seed: int = 0,
-    start: Any = None,
+    start: ArrayLike | None = None,
     every: int | None = None,
     penalised: bool = False,
     optimum: bool = True,
@@ -53,7 +56,7 @@ def run_once(
     check_records(method, every, penalised)
     start = None if start is None else initial_model(start, problem)
     if isinstance(walk, str) and walk == "auto":
-        walk = "stretches" if hasattr(method, "gift") and method.tokens > 1 else "cycle"
+        walk = "stretches" if methods.is_gift(method) and method.tokens > 1 else "cycle"
     timing = timings.timing_from(timing)
     with explained(method):
         compute_s = compute_seconds(timing, method, problem)
@@ -71,7 +74,7 @@ def run_once(
         tuning=tuning or {},
         start=start,
         schedule=Rounds(np.zeros(0)),
-        state=engines.State((), (), (), (), ()),  # the engine's, below
+        state=engines.State((), (), (), np.zeros(problem.dimension), np.array(-1)),  # the engine's, below
         recorded=np.zeros(0, np.int64),
         consensus=np.zeros((0, problem.dimension)),
         local=np.zeros((0, problem.dimension)),
@@ -83,7 +86,7 @@ def run_once(
     return measured(done, problem, optimum, progress)
 
 
-def check_records(method: Any, every: Any, penalised: bool) -> None:
+def check_records(method: Method, every: int | None, penalised: bool) -> None:
     if penalised:
         penalty.check(method)
     if every is not None and not (is_whole(every) and every >= 1):
@@ -105,7 +108,7 @@ def measured(run: Run, problem: Problem, optimum: bool, show: bool) -> Run:
     return done
 
 
-def check_problem(problem: Any) -> None:
+def check_problem(problem: Problem) -> None:
     advice = "give an amble.Problem, such as amble.split(amble.load('diabetes'), agents=20)"
     if isinstance(problem, Dataset):
         advice = "deal it out to agents first: amble.split(data, agents=20)"
@@ -133,7 +136,7 @@ def describe(problem: Problem) -> dict[str, Any]:
     return about
 
 
-def initial_model(start: Any, problem: Problem) -> Any:
+def initial_model(start: ArrayLike, problem: Problem) -> Array:
     """The initial model as numbers, checked."""
     try:
         if np.iscomplexobj(start):
@@ -183,7 +186,7 @@ def _go(
     records = list(zip(run.recorded[kept].tolist(), run.consensus[kept], run.local[kept], strict=True))
     penalised = list(run.history["penalised"][kept]) if "penalised" in run.history else None  # None: not asked for
 
-    def record(hop: int, model: Any, local: Any) -> None:
+    def record(hop: int, model: Array, local: Array) -> None:
         records.append((hop, model, local))
         if penalised is not None:
             penalised.append(penalty.penalised(run.method, problem, state))

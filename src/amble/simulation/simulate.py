@@ -2,9 +2,13 @@
 
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from amble import methods, networks
 from amble.errors import AmbleError, check_flags, expect
-from amble.methods.own import Absent, explained
+from amble.methods import Method
+from amble.methods.absent import Absent
+from amble.methods.own import explained
 from amble.problem.problem import Problem
 from amble.progress import Meter
 from amble.randomness import check_seed
@@ -15,7 +19,7 @@ from amble.simulation.tuning import tune as search
 
 
 def simulate(
-    method: Any,
+    method: Method,
     problem: Problem,
     network: Any = None,
     *,
@@ -27,7 +31,7 @@ def simulate(
     walk: Any = "auto",
     timing: Any = "paper",
     seed: int = 0,
-    start: Any = None,
+    start: ArrayLike | None = None,
     tune: bool = False,
     every: int | None = None,
     penalised: bool = False,

@@ -19,6 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble import engines, methods
+from amble.arrays import Array
+from amble.losses.objective import number_of
+from amble.methods import Method
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 from amble.results.run import Run
@@ -78,7 +81,7 @@ def rank(trials: Mapping[float, Trial]) -> list[float]:
 
 
 def tune(
-    method: Any,
+    method: Method,
     problem: Problem,
     network: Network,
     *,
@@ -88,7 +91,7 @@ def tune(
     reading: str | None = None,
     watch: Callable[[int, int], object] = lambda *_: None,
     **options: Any,
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[Method, dict[str, Any]]:
     """The method with its step or penalty chosen, and a record of what was tried; takes the options of `simulate`.
 
     `reading` names the model whose loss counts: "" is the tokens' mean, "_local" the mean of the agents' x_i.
@@ -107,7 +110,7 @@ def tune(
         nonlocal done
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            own = replace(method, **{name: value})
+            own = methods.with_setting(method, name, value)
             every = 1 if methods.is_round(method) else problem.agents  # a record per lap
             run = run_once(own, problem, network, hops=hops, every=every, optimum=False, progress=False, **options)
         done += 1
@@ -147,7 +150,7 @@ def tune(
         if not held.rises and held.end <= short.level(short.end, RISE):
             break
         record = refuse(record)
-    return replace(method, **{name: record["chosen"]}), record
+    return methods.with_setting(method, name, record["chosen"]), record
 
 
 def rounded(value: float) -> float:
@@ -210,7 +213,7 @@ def scale_of(name: str, problem: Problem) -> float:
     """What the setting is measured in: a step in 1/L, a penalty in the mean curvature."""
     each = [problem.stacked] if problem.own is None else problem.own
     kind = "smoothness" if name == "alpha" else "curvature"
-    values = np.concatenate([np.atleast_1d(np.asarray(getattr(f, kind, 1.0), np.float64)) for f in each])
+    values = np.concatenate([np.atleast_1d(np.asarray(number_of(f, kind, 1.0), np.float64)) for f in each])
     return float(1 / values.max() if name == "alpha" else values.mean())
 
 
@@ -224,7 +227,7 @@ def trial(run: Run, problem: Problem, reading: str = "") -> Trial:
     last = len(run.recorded) - 1
     at = [0, *np.unique(np.geomspace(1, last, SAMPLES).round().astype(int)).tolist()] if last else [0]
     hops = [int(run.recorded[k]) for k in at]
-    gossip = getattr(run.method, "hears", "mean") != "mean"
+    gossip = methods.is_round(run.method) and run.method.hears != "mean"
     with np.errstate(all="ignore"):
         sets = models_at(run, problem, hops) if gossip else [records[[k]] for k in at]
         losses = [float(np.mean([float(problem.value(x)) for x in models])) for models in sets]
@@ -233,7 +236,7 @@ def trial(run: Run, problem: Problem, reading: str = "") -> Trial:
     return Trial(hops, losses)
 
 
-def models_at(run: Run, problem: Problem, rounds: list[int]) -> list[Any]:
+def models_at(run: Run, problem: Problem, rounds: list[int]) -> list[Array]:
     """The agents' models after so many rounds. A run keeps the last ones only, so its rounds are replayed."""
     machine = engines.engine_for("auto", run.method, problem, run.network, run.start)
     state, done, models = machine.start(), 0, []

@@ -1,0 +1,44 @@
+"""Parts that a method may leave out, and what stands for each then. A method is any class that has the parts it needs,
+not one with a base class that has the rest: so each of these asks whether the part is there."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def positive(method: object) -> tuple[str, ...]:
+    """The settings that must be above zero: its step or penalty."""
+    return tuple(getattr(method, "positive", ()))
+
+
+def choices(method: object) -> Mapping[str, tuple[str, ...]]:
+    """The settings that are one of a few words, with these words."""
+    named: Mapping[str, tuple[str, ...]] = getattr(method, "choices", {})
+    return named
+
+
+def needs(method: object) -> tuple[str, ...]:
+    """What it asks of an objective beside the calls in `work`, such as its curvature."""
+    return tuple(getattr(method, "needs", ()))
+
+
+def penalty(method: object) -> str | None:
+    """The setting that is tau of the penalised F that the method minimises; None: it minimises none."""
+    name: str | None = getattr(method, "penalty", None)
+    return name
+
+
+def tokens(method: object) -> int:
+    """How many tokens there are; of a round method, how many messages an agent and the server exchange at once."""
+    return int(getattr(method, "tokens", 1))
+
+
+def own_flops(method: object, p: int) -> float:
+    """Operations beside the objective's, for p unknowns."""
+    count = getattr(method, "own_flops", None)
+    return 0.0 if count is None else float(count(p))
+
+
+def for_problem(method: Any, problem: Any) -> Any:
+    """The method with what it left open chosen for this problem."""
+    chosen = getattr(method, "for_problem", None)
+    return method if chosen is None else chosen(problem)
