@@ -22,7 +22,7 @@ A round method has `agent`, `say(agent)`, `round(f, agent, heard, degree)` and `
 import warnings
 from dataclasses import asdict, fields, is_dataclass, replace
 from types import SimpleNamespace
-from typing import Any, cast, overload
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
@@ -52,6 +52,7 @@ from amble.methods.protocol import (
     is_round,
 )
 
+Kind = TypeVar("Kind", bound=Method)
 _KINDS: list[Any] = [kind for kind in vars(registry).values() if isinstance(kind, type)]
 METHODS: dict[str, type[Any]] = {kind.label: kind for kind in _KINDS}
 
@@ -127,7 +128,7 @@ def from_settings(name: str | type[Any], given: dict[str, Any]) -> Method:
             raise unknown(f"setting of {getattr(kind, 'label', kind.__name__)}", key, known)
     with explained(kind):
         made = kind(**given)
-    return check(made)
+    return check(cast(Method, made))  # check says so where it is none
 
 
 def find(name: str) -> type[Any]:
@@ -139,14 +140,14 @@ def find(name: str) -> type[Any]:
     return kind
 
 
-def check(method: Any, problem: Dealt | None = None) -> Method:
+def check(method: Kind, problem: Dealt | None = None) -> Kind:
     """The method with its settings checked, for this problem; more tokens than agents is allowed, with a warning."""
     if isinstance(method, Absent):
         raise method.refuse("a simulation")
     check_parts(method)
     check_settings(method)
     if problem is None:
-        return cast(Method, method)  # as it has just been found to be
+        return method
     method = for_problem(method, problem)
     for name in (*method.work, *needs(method)):
         if problem.own is not None and not all(knows(f, name) for f in problem.own):

@@ -2,7 +2,9 @@
 not one with a base class that has the rest: so each of these asks whether the part is there."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
+
+Kind = TypeVar("Kind")
 
 
 def positive(method: object) -> tuple[str, ...]:
@@ -38,7 +40,7 @@ def own_flops(method: object, p: int) -> float:
     return 0.0 if count is None else float(count(p))
 
 
-def for_problem(method: Any, problem: Any) -> Any:
+def for_problem(method: Kind, problem: object) -> Kind:
     """The method with what it left open chosen for this problem."""
     chosen = getattr(method, "for_problem", None)
-    return method if chosen is None else chosen(problem)
+    return method if chosen is None else chosen(problem)  # of the same class
