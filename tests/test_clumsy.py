@@ -183,6 +183,18 @@ def test_text_where_a_model_has_numbers_is_answered_with_what_works_there(monkey
     assert "'Ulm', which is not a number; the model was trained on numbers: write numbers there." in said
 
 
+def test_options_of_tables_are_refused_where_the_rows_are_arrays(monkeypatch, capsys, tmp_path):
+    Trained(Model("regression", columns=2), np.zeros(3)).save(tmp_path / "model.npz")
+    np.savez(tmp_path / "rows.npz", X=np.zeros((4, 2)))
+    for options, sentence in (
+        (["--header"], "header=True was given for"),
+        (["--target", "price"], "target='price' was given for"),
+    ):
+        code, said = predict(monkeypatch, capsys, tmp_path / "model.npz", tmp_path / "rows.npz", *options)
+        assert code == 2
+        assert sentence in said
+
+
 def test_the_target_that_nobody_named_is_said(monkeypatch, capsys, tmp_path):
     lines = ["a,b,price", *(f"{k},{k * k % 7},{1.5 * k}" for k in range(60))]
     (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")

@@ -77,11 +77,9 @@ def read_file(
         raise unknown("task", task, TASKS)
     if categorical not in CATEGORICAL:
         raise unknown("way to treat categories", categorical, CATEGORICAL)
-    if target is not None and kind not in TABLES:
-        raise AmbleError(f"target={target!r} was given for {path}, which says itself what the target is; leave it out.")
+    refuse_options(path, header, target)
     if by is not None and kind not in TABLES:
         raise AmbleError(f"by={by!r} was given for {path}, which has no named columns; give groups= to amble.split.")
-    refuse_header(path, header)
     content = unpacked(read_bytes(path), str(path))
     return read_content(content, kind, name, str(path), Reading(task, target, header, categorical, columns, by))
 
@@ -98,7 +96,10 @@ def read_content(content: bytes, kind: str, name: str, where: str, reading: Read
     return Dataset(name, task, X, y, columns=tuple(str(k + 1) for k in range(X.shape[1])))
 
 
-def refuse_header(path: Path, header: bool | None) -> None:
+def refuse_options(path: Path, header: bool | None, target: str | int | None = None) -> None:
+    """Refuse what a file of this kind has no use for."""
+    if target is not None and inner_suffix(path) not in TABLES:
+        raise AmbleError(f"target={target!r} was given for {path}, which says itself what the target is; leave it out.")
     if header is not None and inner_suffix(path) not in DELIMITERS:
         raise AmbleError(f"header={header} was given for {path}; it is for .csv and .tsv files, so leave it out.")
 
@@ -107,7 +108,7 @@ def read_table(
     path: Path, header: bool | None, columns: Sequence[str] | None, keep: Callable[[list[str]], list[str]] | None = None
 ) -> Table:
     """A .csv, .tsv or .parquet file: those of its columns that `keep` chooses by their names."""
-    refuse_header(path, header)
+    refuse_options(path, header)
     content = unpacked(read_bytes(path), str(path))
     return table_from(content, inner_suffix(path), str(path), header, columns, keep)
 

@@ -7,7 +7,7 @@ import numpy as np
 from amble.arrays import Array
 from amble.data import libsvm
 from amble.data.encoding import encode
-from amble.data.files import TABLES, read_arrays, read_table
+from amble.data.files import TABLES, read_arrays, read_table, refuse_options
 from amble.data.packed import inner_suffix, read_bytes, unpacked
 from amble.data.tables import Column, Table, TextColumn
 from amble.data.targets import Targets, find_target, labels_or_amounts, targets
@@ -18,8 +18,7 @@ from amble.live.model.model import Model
 def read_rows(model: Model, path: Path, target: str | None, header: bool | None) -> tuple[Array, Targets | None]:
     """X, and y or None: a table's target is the one named, here or in the model, or its one column too many."""
     kind, where = inner_suffix(path), str(path)
-    if target is not None and kind not in TABLES:
-        raise AmbleError(f"target={target!r} was given for {path}, which says itself what the target is; leave it out.")
+    refuse_options(path, header, target)
     if kind in TABLES:
         X, y = _of_table(model, read_table(path, header, _names(model)), target)
     else:
