@@ -169,7 +169,7 @@ def test_names_are_of_the_run_and_the_senders_own():
     data = wire.encode(SHAPE, TOKEN)
     refused("in the name of 'anna', and the certificate is that of 'bert'", data, "bert")
     refused("no agent named 'eve' in this run", header_of("seek", 0, "eve"))
-    refused("by the agent at place 4, and this run has places 0 to 3", header_of("passed", 0, 1, 4, 0, "anna"))
+    refused("by agent 4, and the agents of this run are 0 to 3", header_of("passed", 0, 1, 4, 0, "anna"))
     refused("length >= 1", header_of("seek", 0, ""))
     refused("length <= 64", header_of("seek", 0, "a" * 65))
 

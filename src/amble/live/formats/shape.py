@@ -53,7 +53,8 @@ class Shape:
         return frozenset(self.agents)
 
     @property
-    def places(self) -> int:
+    def agents_max(self) -> int:
+        """With those that come later."""
         return len(self.agents) + self.room
 
     @cached_property

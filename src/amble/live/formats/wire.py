@@ -30,6 +30,7 @@ from amble.live.core.message import (
 )
 from amble.live.core.packing import Refusal as Refusal  # these are offered from here as well
 from amble.live.core.packing import frame, unframe
+from amble.live.core.visits import GiftToken
 from amble.live.formats import counts
 from amble.live.formats.shape import MAGIC, NAME_MAX, PREFIX_SIZE, TEXT_MAX, VERSION
 from amble.live.formats.shape import Shape as Shape
@@ -153,9 +154,9 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
         raise Refusal(f"it speaks in the name of {header.sender!r}, and the certificate is that of {sender!r}")
     if isinstance(header, _Token):
         payload = shape.parcel.unpack(numbers, finite=True)
-        ledger = getattr(getattr(payload, "token", None), "m", header.token)
-        if ledger != header.token:  # it is an index into arrays at the visit
-            raise Refusal(f"it is token {header.token}, and its payload is that of token {float(ledger):g}")
+        token = payload.token
+        if isinstance(token, GiftToken) and token.m != header.token:  # it is an index into arrays at the visit
+            raise Refusal(f"it is token {header.token}, and its payload is that of token {float(token.m):g}")
         if words := counts.wrong(payload, header.hop):
             raise Refusal(words)
         return Token(header.token, Epoch(header.epoch, header.author), header.hop, header.sender, payload)
@@ -193,11 +194,11 @@ def _opened(shape: Shape, data: bytes, decoder: Any) -> tuple[Any, memoryview]:
         raise Refusal(_clean(f"its header is wrong: {error}")) from error
     if len(numbers) and not isinstance(header, _Token):
         raise Refusal(f"it has {len(numbers)} bytes too many")
-    if getattr(header, "token", 0) >= shape.tokens:
+    if isinstance(header, _Token | _Passed | _Seek | _Found) and header.token >= shape.tokens:
         raise Refusal(f"it is about token {header.token}, and this run has tokens 0 to {shape.tokens - 1}")
-    if getattr(header, "author", 0) >= shape.places:
-        raise Refusal(f"it is by the agent at place {header.author}, and this run has places 0 to {shape.places - 1}")
-    if not getattr(header, "reason", "").isprintable():
+    if isinstance(header, _Token | _Passed | _Found) and header.author >= shape.agents_max:
+        raise Refusal(f"it is by agent {header.author}, and the agents of this run are 0 to {shape.agents_max - 1}")
+    if isinstance(header, _Stop | _Refused | _Ended) and not header.reason.isprintable():
         raise Refusal("its reason holds characters that cannot be printed")
     return header, numbers
 
