@@ -48,7 +48,11 @@ def test_all_kinds_of_accounts_are_tried():
     """Numbers whose mean is exact, and real losses with the full and the scalar form of Relay."""
     worlds = [World(seed) for seed in range(160)]
     assert {type(world.visits) for world in worlds} == {TrackedVisits, GiftVisits}
-    tried = {(world.loss, world.visits.method.form, world.settings.tokens) for world in worlds if world.loss}
+    tried = {
+        (world.training.loss, world.visits.method.form, world.settings.tokens)
+        for world in worlds
+        if world.training.loss
+    }
     assert tried == set(itertools.product(("logistic", "softmax"), ("full", "scalar"), (1, 2, 3)))
 
 

@@ -6,7 +6,7 @@ All in the simulated world (live/faults/world.py), in virtual seconds, with noth
 import pytest
 
 from amble.live.chaos.kinds import MOMENTS, Faults
-from amble.live.chaos.world import STALL_S, World, _other
+from amble.live.chaos.world import STALL_S, World
 from amble.live.core.doubts import Doubts
 from amble.live.core.effects import Custody
 from amble.live.core.message import Accepted, Passed, Probe, Refused, Token
@@ -27,10 +27,7 @@ class Scene:
         names = tuple(self.world.nodes)
         ring = {tuple(sorted(pair)) for pair in zip(names, names[1:] + names[:1], strict=True)}
         pairs = [(one, other) for i, one in enumerate(names) for other in names[i + 1 :]]
-        self.world.links = [pair for pair in pairs if complete or tuple(sorted(pair)) in ring]
-        self.world.near = {
-            name: tuple(_other(pair, name) for pair in self.world.links if name in pair) for name in names
-        }
+        self.world.links.pairs = [pair for pair in pairs if complete or tuple(sorted(pair)) in ring]
         self.world.trouble.pace = 4.0  # what is waited for are stalls, which last far longer than messages even so
         for name in names:
             self.world.begin(name)

@@ -8,7 +8,7 @@ import numpy as np
 from amble.live.chaos.losses import optimum
 from amble.live.core.effects import Ask, Persist, Reply, Report, Sight
 from amble.live.core.message import Accepted, Epoch, Token
-from amble.live.core.visits import GiftToken
+from amble.live.core.visits import GiftToken, Giver
 
 CLOSE = 1e-9
 CLOSE_MODEL = {"full": 1e-6, "scalar": 1e-3}  # of real losses: how near the optimum the forms of Relay come in time
@@ -26,7 +26,7 @@ class Checker:
         self.taken: dict[tuple[int, Sight], str] = {}
         self.sent: dict[tuple[str, int, Epoch, int], str] = {}
         self.given: dict[tuple[int, Epoch], dict[str, Any]] = {}
-        self.gifts: dict[tuple[Any, int], dict[int, Any]] = {}  # of each generation and place, by their number
+        self.gifts: dict[tuple[Any, int], dict[int, Any]] = {}  # of each generation and agent, by their number
         self.optima: dict[tuple[str, ...], Any] = {}
         self.out: dict[tuple[int, Epoch], set[str]] = {}  # who has left it
         self.hops: dict[tuple[int, Epoch], int] = {}
@@ -57,7 +57,7 @@ class Checker:
             if effect.kind == "stopped":
                 self.stopped_s = self.world.now if self.stopped_s is None else self.stopped_s
             if self.world.story is not None and effect.kind != "visit":
-                self.world.say(f"{node.name} {effect.kind}{_place(effect)} {effect.words}")
+                self.world.say(f"{node.name} {effect.kind}{_where(effect)} {effect.words}")
 
     def question(self, number: int, message: Any) -> None:
         if isinstance(message, Token):
@@ -83,7 +83,7 @@ class Checker:
         if self.world.story is not None:
             custody = effect.rows[f"custody/{m}"]
             recounting = ", recounting" if visit.after.recounting else ""
-            self.world.say(f"{node.name} visited by{_place(visit)} from {visit.giver}, next {custody.to}{recounting}")
+            self.world.say(f"{node.name} visited by{_where(visit)} from {visit.giver}, next {custody.to}{recounting}")
         if self.steady_from_s is not None:
             self.lately.setdefault(m, []).append(visit.epoch)
         if self.loose:
@@ -121,17 +121,17 @@ class Checker:
         """Of each agent in it all that it had given at some visit, whatever was lost since: no part of a gift."""
         visit: Any = effect.visit
         account, holder = visit.after.token.account, effect.rows["holder"]
-        place = self.world.settings.indices.get(node.name, self.world.guests.get(node.name))
+        index = self.world.settings.indices.get(node.name, self.world.guests.get(node.name))
         inside, counts = account.inside, account.gifts.sum(axis=0)
-        if inside[place]:
-            self.gifts.setdefault((account.order, place), {})[int(counts[place])] = holder.agent.given
+        if inside[index]:
+            self.gifts.setdefault((account.order, index), {})[int(counts[index])] = holder.agent.given
         given = [self.gifts[account.order, i][int(counts[i])] for i in np.flatnonzero(inside).tolist()]
         total, weight = sum(gift.v for gift in given), sum(gift.w for gift in given)
         held = account.board.total.sum(axis=0), account.board.weight.sum(axis=0)
         if self.world.visits.method.weigh == "agents":  # their number is the weight
             founders = np.arange(len(inside)) < len(self.world.settings.agents)
             awaited = founders & ~inside & ~account.left & (account.generation[0] == 0)
-            total, weight = total + awaited.sum() * self.world.start, (inside | awaited).sum()
+            total, weight = total + awaited.sum() * self.world.training.start, (inside | awaited).sum()
         if not (_near(total, held[0]) and _near(weight, held[1])):
             raise Broken(f"token {visit.token} holds {held[0]}, weight {held[1]}, after hop {visit.hop} of "
                          f"{visit.epoch}, and the agents gave {total}, weight {weight}")  # fmt: skip
@@ -145,7 +145,7 @@ class Checker:
         if not parcel.recounting:  # their number is the weight
             awaited = set() if visit.epoch.number else set(self.world.settings.agents)
             awaited -= self.given[m, visit.epoch].keys() | self.out.get((m, visit.epoch), set())
-            weight, total = weight + len(awaited), total + len(awaited) * self.world.start
+            weight, total = weight + len(awaited), total + len(awaited) * self.world.training.start
         token = parcel.token
         held = (token.total[0], token.counted) if parcel.recounting else (token.account.total[0], token.account.weight)
         if not (_near(total, held[0]) and _near(weight, held[1])):
@@ -162,7 +162,7 @@ class Checker:
                              f"{visit.epoch}: from {before} to {after}")  # fmt: skip
 
     def _one_destination(self, node: Any, to: str, message: Token) -> None:
-        self.world.say(f"{node.name} sends{_place(message)} to {to}")
+        self.world.say(f"{node.name} sends{_where(message)} to {to}")
         key = (node.name, message.token, message.epoch, message.hop)
         if self.sent.setdefault(key, to) != to:
             raise Broken(f"{node.name} sent one and the same token to {self.sent[key]} and to {to}")
@@ -224,15 +224,15 @@ class Checker:
 
     def _right(self, living: list[Any]) -> tuple[Any, float]:
         """The model of the living, found without tokens, and how near it a token must be."""
-        if not self.world.loss:
+        if not self.world.training.loss:
             return np.array([sum(_last(node.disk["holder"].agent) for node in living) / len(living)]), CLOSE
         names = tuple(node.name for node in living)
         if names not in self.optima:
             self.optima[names] = optimum([node.value for node in living], self.world.visits.dimension)
-        return self.optima[names], CLOSE_MODEL[self.world.trained]
+        return self.optima[names], CLOSE_MODEL[self.world.training.kind]
 
 
-def _place(what: Any) -> str:
+def _where(what: Any) -> str:
     """Which token, where on its way."""
     return f" token {what.token} ({what.epoch.number}, {what.epoch.author}) hop {what.hop}" if what.epoch else ""
 
@@ -247,4 +247,4 @@ def _generation(parcel: Any) -> Any:
 
 def _last(agent: Any) -> float:
     """What an agent gave last."""
-    return float(agent.given.v[0] if hasattr(agent, "given") else agent.x[0])
+    return float(agent.given.v[0] if isinstance(agent, Giver) else agent.x[0])

@@ -163,8 +163,8 @@ class Trouble:
     def cut(self, name: str) -> None:
         """Some agents are cut off from the rest."""
         side = {other for other in self.world.nodes if self.chance.random() < 0.5} | {name}
-        links = [link for link in self.world.links if (link[0] in side) != (link[1] in side)]
-        links = [link for link in links if link not in self.world.cuts]
+        links = [link for link in self.world.links.pairs if (link[0] in side) != (link[1] in side)]
+        links = [link for link in links if link not in self.world.links.cuts]
         if links:
             self.count("cut")
             self.world.cut(links, self.faults.lease_s)
@@ -172,12 +172,12 @@ class Trouble:
 
     def lose_link(self, name: str) -> None:
         """One for good, and one only: who lives can still reach everybody."""
-        near = [link for link in self.world.links if name in link and link not in self.world.cuts]
-        if near and not self.world.lost:
+        near = [link for link in self.world.links.pairs if name in link and link not in self.world.links.cuts]
+        if near and not self.world.links.lost:
             link = self.chance.choice(near)
-            self.world.lost = {link}
+            self.world.links.lost = {link}
             if not self.world.connected():
-                self.world.lost = set()
+                self.world.links.lost = set()
                 return
             self.count("link lost")
             self.world.cut([link], self.faults.lease_s)
@@ -193,7 +193,7 @@ class Trouble:
     def false_report(self, name: str) -> None:
         """It is put right after a while, which may be longer than agents are patient."""
         self.count("false report")
-        other = self.chance.choice(self.world.near[name])
+        other = self.chance.choice(self.world.links.near(name))
         self.world.report(name, other, up=False)
         self.world.notice(name, other, self.back_s())
 
@@ -207,8 +207,8 @@ class Trouble:
 
     def one_way(self, name: str) -> None:
         """What this agent says to a neighbour is lost, and not the other way; at times it is noticed."""
-        other = self.chance.choice(self.world.near[name])
-        if (name, other) not in self.world.dead_ends:
+        other = self.chance.choice(self.world.links.near(name))
+        if (name, other) not in self.world.links.dead_ends:
             self.count("one-way link")
             self.world.one_way(name, other, self.faults.lease_s if self.chance.random() < 0.5 else None)
             self.world.at(self.back_s(), lambda: self.world.both_ways(name, other))

@@ -8,24 +8,20 @@ hold is checked by checkers.py, which knows nothing of how the protocol works.
 import heapq
 import itertools
 import random
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from amble.live.chaos import losses
 from amble.live.chaos.checkers import Checker
 from amble.live.chaos.kinds import Faults, Trouble
-from amble.live.chaos.tally import Mean, TrackedMean
-from amble.live.core import visits
+from amble.live.chaos.links import Link, Links, listed
+from amble.live.chaos.node import Node
+from amble.live.chaos.training import Training
 from amble.live.core.effects import Ask, Persist, Reply, Report, Settings, Wake
 from amble.live.core.message import Answer, Question, Refused, Token
 from amble.live.core.protocol import Core
-from amble.live.core.tracked_visits import TrackedVisits
-from amble.methods.relay import Relay
 
 LOOK_S = 1.0  # between two checks whether the run has recovered
 QUIET_PACE = 5.0  # times as long messages take while agents' patience is waited for: few visits happen meanwhile
@@ -33,36 +29,6 @@ TOLERANCE = 1e-12
 ROOM = 2
 LEAVE_S = 5.0
 STALL_S = 2.0
-START = -3.0  # the initial model, in half of the worlds; below all numbers that are trained on
-# what is trained, by the seed: numbers whose mean is exact, with both kinds of accounts, and real losses
-TRAINED = ("tracked", "gifts", "full", "gifts", "tracked", "gifts", "scalar", "gifts")
-
-Link = tuple[str, str]  # in the order of their names
-
-
-@dataclass
-class Node:
-    """One agent in the world: its core while it runs, and its disk always."""
-
-    name: str
-    value: Any  # its objective
-    disk: dict[str, Any] = field(default_factory=dict)
-    core: Core | None = None
-    life: int = 0  # how often it was started: what was meant for an earlier life is lost
-    frozen: bool = False
-    grey: str = ""  # it is up, and hangs, keeps tokens or refuses them
-    dead: bool = False
-    leaving: bool = False
-    leapt_s: float = 0.0
-    slow_s: float = 0.0
-    settings: Settings | None = None  # of its last start
-    wake: int = 0  # the last thing it asked of its clock: only that counts
-    held: list[Callable[[], None]] = field(default_factory=list)  # what happens once it thaws
-    asked: deque[Callable[[None], None]] = field(default_factory=lambda: deque(maxlen=100))  # who waits for its answer
-
-    @property
-    def going(self) -> bool:
-        return self.dead or self.leaving
 
 
 class World:
@@ -86,45 +52,25 @@ class World:
         count = agents or count
         names = tuple(f"a{k}" for k in range(count))
         ring = list(zip(names, names[1:] + names[:1], strict=True))
-        self.links: list[Link] = [
+        self.links = Links([
             pair for pair in itertools.combinations(names, 2)
             if pair in ring or pair[::-1] in ring or chance.random() < 0.4
-        ]  # fmt: skip
-        self.near = {name: tuple(_other(link, name) for link in self.links if name in link) for name in names}
+        ])  # fmt: skip
         stop = chance.choice(({}, {}, {}, {"hops_max": tokens * chance.randint(50, 500)}, {"tolerance": TOLERANCE}))
         self.ways = dict(ring)
-        self.guests: dict[str, int] = {}  # those who came later, and their places
+        self.guests: dict[str, int] = {}  # those who came later, and their indices
         self.settings = Settings(
             names, tokens, seed, patience_s=1.0, stall_s=STALL_S, silence_s=12.0, tell_s=0.05, room=ROOM, **stop
         )
-        self.trained = trained or TRAINED[seed % len(TRAINED)]
-        self.start = (0.0, START)[seed // len(TRAINED) % 2]
-        self.loss = chance.choice(losses.NAMES) if self.trained in ("full", "scalar") else ""
-        self.visits = self._make_visits(make_visits, tokens, count)
-        self.nodes = {name: Node(name, self.some_objective()) for name in names}
+        self.training = Training(chance, self.settings, trained, make_visits)
+        self.visits = self.training.visits
+        self.nodes = {name: Node(name, self.training.objective()) for name in names}
         self.clones: dict[str, Node] = {}  # of agents that were copied, while the copy runs
-        self.refused: set[str] = set()  # names that two agents have, once that was noticed
-        self.cuts, self.lost = set[Link](), set[Link]()  # those that are cut now, and those that stay so
-        self.dead_ends = set[Link]()  # ways that are cut though the way back is not: (from, to)
         self.now, self.serial, self.events = 0.0, itertools.count(1), list[tuple[float, int, Callable[[], None]]]()
         self.waiting: dict[int, tuple[str, Callable[[Answer | None], None]]] = {}
         self.healed_s: float | None = None
         self.trouble = Trouble(self, faults or Faults(), chance)
         self.checker = Checker(self)
-
-    def _make_visits(self, make_visits: Any, tokens: int, count: int) -> Any:
-        settle, weigh = self.chance.randint(1, 20), self.chance.choice(("scalar", "agents"))
-        kind = make_visits or (TrackedVisits if self.trained == "tracked" else visits.GiftVisits)
-        method: Any = TrackedMean(tokens, settle) if issubclass(kind, TrackedVisits) else Mean(tokens, settle, weigh)
-        if self.loss:
-            method = Relay(tokens, self.trained)
-        dimension = losses.unknowns(self.loss) if self.loss else 1
-        return kind(method, dimension, count, self.settings.tolerance, ROOM, np.full(dimension, self.start))
-
-    def some_objective(self) -> Any:
-        if self.loss:
-            return losses.some_loss(self.loss, self.chance.randrange(2**32))
-        return float(self.chance.randint(1, 9))
 
     # --- running ----------------------------------------------------------------------------------------------------
 
@@ -179,9 +125,9 @@ class World:
             return
         node.life += 1
         node.leapt_s = self.chance.uniform(-1000, 1000) - self.now  # a machine that starts again starts its clock, too
-        near = self.near[name]
+        near = self.links.near(name)
         self.say(f"{name} starts, for the {node.life}. time")
-        guests = {guest: place for guest, place in self.guests.items() if guest == name or guest in near}
+        guests = {guest: index for guest, index in self.guests.items() if guest == name or guest in near}
         settings = replace(self.settings, guests=guests, next=(dict(self.ways),) * self.settings.tokens)
         node.core = self.make_core(name, near, settings, self.visits, node.value, rows=dict(node.disk))
         node.settings = settings
@@ -199,7 +145,7 @@ class World:
         while node.asked:  # the link breaks, and with it what was asked over it
             self.at(self.chance.uniform(0.002, 0.05), partial(node.asked.popleft(), None))
         node.core, node.frozen, node.grey, node.held = None, False, "", []
-        for other in self.near[name]:
+        for other in self.links.near(name):
             self.notice(other, name, self.chance.uniform(0.002, 0.05))
 
     def leave(self, name: str) -> None:
@@ -210,17 +156,15 @@ class World:
 
     def join(self, near: tuple[str, ...]) -> None:
         """One more; its neighbours restart with it. It is put between two of them on the way, if it can be."""
-        name, place = f"a{len(self.nodes)}", len(self.nodes)
+        name, index = f"a{len(self.nodes)}", len(self.nodes)
         self.say(f"{name} joins {', '.join(near)}")
-        self.nodes[name], self.guests[name] = Node(name, self.some_objective()), place
-        self.links += [(other, name) for other in near]
-        self.near[name] = near
+        self.nodes[name], self.guests[name] = Node(name, self.training.objective()), index
+        self.links.pairs += [(other, name) for other in near]
         for before in near:
             if self.ways.get(before) in near:
                 self.ways[before], self.ways[name] = name, self.ways[before]
                 break
         for other in near:
-            self.near[other] += (name,)
             if self.nodes[other].core is not None:
                 self.kill(other)
             self.begin(other)
@@ -229,7 +173,7 @@ class World:
     def freeze(self, name: str, noticed_s: float) -> None:
         self.say(f"{name} freezes")
         self.nodes[name].frozen = True
-        for other in self.near[name]:
+        for other in self.links.near(name):
             self.notice(other, name, noticed_s)
 
     def thaw(self, name: str, life: int) -> None:
@@ -240,7 +184,7 @@ class World:
         node.frozen, held, node.held = False, node.held, []
         for act in held:
             act()
-        for other in self.near[name]:
+        for other in self.links.near(name):
             self.notice(other, name, self.chance.uniform(0.05, 0.4))
 
     def turn_grey(self, name: str, grey: str) -> None:
@@ -262,16 +206,16 @@ class World:
         self.say(f"{name} is copied, {'with' if journal else 'without'} its journal")
         copy = self.clones[name] = Node(name, node.value, dict(node.disk) if journal else {}, life=-1)
         copy.core = self.make_core(
-            name, self.near[name], node.settings or self.settings, self.visits, node.value, rows=dict(copy.disk)
+            name, self.links.near(name), node.settings or self.settings, self.visits, node.value, rows=dict(copy.disk)
         )
         self.carry_out(copy, copy.core.start(self.clock(copy)))
-        for other in self.near[name]:
+        for other in self.links.near(name):
             self.tell_node(copy, partial(Core.peer, name=other, up=True))
 
         def notice() -> None:
             if self.clones.get(name) is copy:
-                self.refused.add(name)
-                for other in self.near[name]:
+                self.links.refused.add(name)
+                for other in self.links.near(name):
                     self.report(other, name, up=False)
 
         self.at(noticed_s, notice)
@@ -280,8 +224,8 @@ class World:
         if copy := self.clones.pop(name, None):
             self.say(f"the copy of {name} ends")
             copy.core = None
-            self.refused.discard(name)
-            for other in self.near[name]:
+            self.links.refused.discard(name)
+            for other in self.links.near(name):
                 self.notice(other, name, self.chance.uniform(0.05, 0.4))
 
     def clock(self, node: Node) -> float:
@@ -344,12 +288,6 @@ class World:
 
     # --- the network ------------------------------------------------------------------------------------------------
 
-    def whole(self, one: str, other: str) -> bool:
-        """Whether what one says reaches the other."""
-        if one in self.refused or other in self.refused or (one, other) in self.dead_ends:
-            return False
-        return ((one, other) if one < other else (other, one)) not in self.cuts
-
     def travel(self, kind: str, deliver: Callable[[], None]) -> None:
         for delay_s in self.trouble.fate(kind):
             self.at(delay_s, deliver)
@@ -363,7 +301,7 @@ class World:
                 self.tell(node.name, life, lambda core, now: core.answered(now, ask.number, given))
 
         def deliver() -> None:
-            if self.whole(node.name, ask.to):
+            if self.links.whole(node.name, ask.to):
                 self.open(ask.to, node.name, ask.question, answer)
 
         self.nodes[ask.to].asked.append(answer)
@@ -396,7 +334,7 @@ class World:
         sender, answer = self.waiting.pop(reply.question)
 
         def deliver() -> None:
-            if self.whole(node.name, sender):
+            if self.links.whole(node.name, sender):
                 answer(reply.answer)
 
         self.travel("answer", deliver)
@@ -407,7 +345,7 @@ class World:
         def look() -> None:
             node = self.nodes[other]
             there = node.core is not None and not node.frozen
-            self.report(name, other, there and self.whole(name, other) and self.whole(other, name))
+            self.report(name, other, there and self.links.whole(name, other) and self.links.whole(other, name))
 
         self.at(in_s, look)
 
@@ -415,24 +353,24 @@ class World:
         self.tell(name, self.nodes[name].life, lambda core, now: core.peer(now, other, up))
 
     def cut(self, links: list[Link], noticed_s: float) -> None:
-        self.say(f"cut: {_words(links)}")
-        self.cuts |= set(links)
+        self.say(f"cut: {listed(links)}")
+        self.links.cuts |= set(links)
         self.seen(links, noticed_s)
 
     def rejoin(self, links: list[Link], noticed_s: float) -> None:
-        self.say(f"rejoined: {_words(links)}")
-        self.cuts -= set(links) - self.lost
+        self.say(f"rejoined: {listed(links)}")
+        self.links.cuts -= set(links) - self.links.lost
         self.seen(links, noticed_s)
 
     def one_way(self, name: str, other: str, noticed_s: float | None) -> None:
         self.say(f"what {name} says does not reach {other}")
-        self.dead_ends.add((name, other))
+        self.links.dead_ends.add((name, other))
         if noticed_s is not None:
             self.seen([(name, other)], noticed_s)
 
     def both_ways(self, name: str, other: str) -> None:
         self.say(f"what {name} says reaches {other} again")
-        self.dead_ends.discard((name, other))
+        self.links.dead_ends.discard((name, other))
         self.seen([(name, other)], 0.1)
 
     def seen(self, links: list[Link], in_s: float) -> None:
@@ -442,24 +380,14 @@ class World:
 
     def connected(self, without: str = "") -> bool:
         """Whether those who live, but for one, reach each other over links that are not lost for good."""
-        names = [name for name, node in self.nodes.items() if not node.going and name != without]
-        reached, edge = set(names[:1]), names[:1]
-        while edge:
-            one = edge.pop()
-            for link in self.links:
-                if one in link and link not in self.lost:
-                    other = _other(link, one)
-                    if other in names and other not in reached:
-                        reached.add(other)
-                        edge.append(other)
-        return len(reached) == len(names)
+        return self.links.connected(name for name, node in self.nodes.items() if not node.going and name != without)
 
     def heal(self) -> None:
         """Everything works from now on; only the dead stay dead, and a lost link lost."""
         self.say("all heals")
         self.healed_s = self.now
-        self.rejoin(sorted(self.cuts), 0.1)
-        self.dead_ends.clear()
+        self.rejoin(sorted(self.links.cuts), 0.1)
+        self.links.dead_ends.clear()
         for name in list(self.clones):
             self.end_clone(name)
         for node in self.nodes.values():
@@ -468,13 +396,5 @@ class World:
             if node.frozen:
                 self.thaw(node.name, node.life)
             self.begin(node.name)
-            for other in self.near[node.name]:
+            for other in self.links.near(node.name):
                 self.notice(node.name, other, 0.5)
-
-
-def _other(link: Link, name: str) -> str:
-    return link[1] if link[0] == name else link[0]
-
-
-def _words(links: list[Link]) -> str:
-    return ", ".join("-".join(link) for link in links)
