@@ -1,5 +1,6 @@
 """Networks: who may talk to whom, as sorted neighbour lists, connected, and never as an N x N array."""
 
+import functools
 import re
 import tracemalloc
 
@@ -24,6 +25,7 @@ BUILT = {
     "edges": lambda: networks.from_edges(4, [(0, 1), (3, 1), (2, 3), (1, 0), (2, 2)]),
     "one agent": lambda: networks.from_edges(1, []),
 }
+BUILT |= {f"named {name}": functools.partial(networks.named, name, 12) for name in networks.KINDS}
 
 
 def links_of(network):

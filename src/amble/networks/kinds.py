@@ -173,10 +173,10 @@ def make(network: Any, agents: int, *, density: float = DENSITY, seed: int = 0) 
 
     Parameters
     ----------
-    network : a Network, a networkx.Graph, None, or a name: random, ring, complete, grid (as square as the number of
-        agents allows), geometric
+    network : a Network, a networkx.Graph, None, or a name of `amble.networks.KINDS`, such as ring or grid (as square as
+        the number of agents allows)
     agents : how many agents there must be
-    density, seed : of a random network; the seed is that of a geometric one too
+    density, seed : for the kinds that take them, such as random
 
     Returns
     -------

@@ -45,7 +45,7 @@ def simulate(
     ----------
     method : a method with its settings, such as amble.Relay(tokens=5), or one of your own
     problem : from amble.split or one of the constructors of amble.Problem
-    network : a Network, a networkx.Graph, or a name: random (the default), ring, complete, grid, geometric
+    network : a Network, a networkx.Graph, or a name of `amble.networks.KINDS`, such as ring; random by default
     hops, rounds, time_s, comm_units : where to stop, at the first of those given: visits, rounds of a round method (N
         visits each), virtual seconds, link crossings. With none of them and no tolerance, after 10,000 hops
     tolerance : stop as well when the model moves less than this over a lap of N visits, relative to its length

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from amble import losses
 from amble.arrays import Array, tree_map
 from amble.data.files import TABLES, read_file
 from amble.data.named import read_named
@@ -57,7 +58,8 @@ class Model:
     @property
     def dimension(self) -> int:
         """Unknowns: one per column and the intercept; with more than two classes, that many for each class."""
-        return (self.width + self.intercept) * (len(self.labels) if len(self.labels) > 2 else 1)
+        kind = losses.LOSSES[losses.choose(None, len(self.labels))]
+        return int(kind.unknowns(self.width + self.intercept, len(self.labels)))
 
     @property
     def scaling(self) -> Scaling:

@@ -42,7 +42,11 @@ def of(numbers: ArrayLike, model: Model, whose: str) -> Start:
         raise AmbleError(f"{whose} is no list of numbers; give the {model.dimension} of a model.") from error
     if start.shape != (model.dimension,):
         parts = "one per column" + (", the intercept last" if model.intercept else "")
-        per_class = f", for each of the {len(model.labels)} labels in turn" if len(model.labels) > 2 else ""
+        per_class = (
+            f", for each of the {len(model.labels)} labels in turn"
+            if model.dimension > model.width + model.intercept
+            else ""
+        )
         raise AmbleError(
             f"{whose} has shape {start.shape}, and the run's model has {model.dimension} unknowns; give "
             f"{model.dimension} numbers, {parts}{per_class}."
