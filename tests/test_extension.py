@@ -1,4 +1,4 @@
-"""Adding a method, a loss, a network, a data set: the diffs of CONTRIBUTING are applied to a copy, and tried there."""
+"""CONTRIBUTING adds a method, a loss, a network, a data set, a transport: tests apply its diffs to a copy."""
 
 import ast
 import gzip
@@ -22,6 +22,7 @@ TOUCHED = {
     "A new loss": {"src/amble/losses/huber.py": "new", "src/amble/losses/registry.py": 1},
     "A new network": {"src/amble/networks/kinds.py": 17},
     "A new data set": {"src/amble/data/known.py": 16},
+    "A new transport": {"src/amble/live/transport/metered/__init__.py": "new"},
 }
 
 
@@ -142,6 +143,23 @@ def test_a_new_data_set_is_picked_up_everywhere(copy):
     amble(copy, "compare", "--data", "tips", "-m", "Relay", "-n", "4", "--hops", "40", **here)
     run(copy, "docs/lists.py")
     assert "| tips | regression | 244 | 12 | a file |" in (copy / "docs/data.md").read_text()
+
+
+def test_a_new_transport_passes_the_checks_of_all(copy):
+    """The same checks as of the transport in memory, which it wraps here."""
+    add("A new transport", copy)
+    checks = (copy / "tests" / "test_transport_contract.py").read_text()
+    assert checks.count("else memory.open\n") == 1
+    wrapped = checks.replace("else memory.open\n", "else metered(memory.open, SENT)\n").replace(
+        "\nclass Party",
+        "\nfrom collections import Counter\nfrom amble.live.transport.metered import metered\nSENT = Counter()"
+        "\n\nclass Party",
+        1,
+    )
+    counted = "\n\ndef test_bytes_are_counted():\n    assert SENT['b'] > 2**20\n"
+    (copy / "tests" / "test_metered.py").write_text(wrapped + counted)
+    done = run(copy, "-m", "pytest", "tests/test_metered.py", "-n", "0", "-k", "memory or counted")
+    assert re.search(r"[1-9]\d passed", done)
 
 
 def lists():

@@ -23,7 +23,7 @@ class Party:
 
     def __init__(self, open_links, address, knocked=None):
         self.peers, self.heard, self.answers, self.shown = (queue.Queue() for _ in range(4))
-        self.threads = set()
+        self.address, self.threads = address, set()
         self.links = open_links(address, self.hear, lambda *peer: self.peers.put(peer), knocked)
 
     def hear(self, sender, payload, reply):
@@ -178,7 +178,7 @@ def test_questions_that_wait_have_a_bound(start):
 
 def test_an_address_that_is_taken_is_refused(start):
     a = start("a")
-    taken = a.links.address
+    taken = a.address
     with pytest.raises(AmbleError, match=f"cannot listen on {taken.host} port {taken.port}"):
         start("b", port=taken.port)
 
