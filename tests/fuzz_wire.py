@@ -33,7 +33,7 @@ TOKENS = 3
 
 def make_shape(p=4, form="full", **settings):
     parcel = visits.visits_for(Relay(TOKENS, form), p, len(AGENTS)).parcel(0)
-    return wire.Shape(wire.run_digest(settings), AGENTS, TOKENS, parcel)
+    return wire.Shape(wire.run_digest(settings), AGENTS, TOKENS, parcel, result=2)
 
 
 def payload(shape, token, seed=0):
@@ -60,6 +60,7 @@ def questions(shape):
         messages.Seek(0, "dora"),
         messages.Leaving("bert"),
         messages.Stop(messages.Ending("tolerance", "the model has converged – enough"), "anna"),
+        messages.Stop(messages.Ending("tolerance", "complete", (3, 0, 9), np.ones(2).tobytes()), "anna"),
     ]
 
 

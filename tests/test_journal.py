@@ -68,7 +68,7 @@ def as_bytes(tree):
     """A row as nested plain types, in which arrays are their bytes: equal only bit for bit."""
     if isinstance(tree, tuple):
         return (type(tree).__name__, *map(as_bytes, tree))
-    if isinstance(tree, str | int) or tree is None:
+    if isinstance(tree, str | int | bytes) or tree is None:
         return tree
     array = np.asarray(tree, np.float64)
     return array.shape, array.tobytes()

@@ -71,7 +71,9 @@ EPOCHS, ABOUT = (
     st.integers(0, TOKENS - 1),
 )
 TEXTS = st.text(min_size=1, max_size=500).filter(str.isprintable)
-ENDINGS = st.builds(messages.Ending, st.sampled_from(typing.get_args(messages.Cause)), TEXTS)
+ORDERS = st.lists(st.integers(0, 2**53), max_size=8).map(tuple)
+ENDINGS = st.builds(messages.Ending, st.sampled_from(typing.get_args(messages.Cause)), TEXTS, ORDERS, st.just(b""))
+RESULTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=2)
 TOKENS_SEEN = st.builds(
     lambda m, epoch, hop, sender, seed: messages.Token(m, epoch, hop, sender, payload(SHAPE, m, seed)),
     ABOUT, EPOCHS, HOPS, NAMES, st.integers(0, 99),
@@ -81,7 +83,15 @@ QUESTIONS = st.one_of(
     st.builds(messages.Passed, ABOUT, EPOCHS, HOPS, NAMES),
     st.builds(messages.Seek, ABOUT, NAMES),
     st.builds(messages.Leaving, NAMES),
-    st.builds(messages.Stop, ENDINGS, NAMES),
+    st.builds(messages.Stop, ENDINGS.map(lambda ending: ending._replace(order=())), NAMES),
+    st.builds(
+        lambda ending, numbers, name: messages.Stop(
+            ending._replace(order=(1, *ending.order[:7]), result=np.array(numbers).tobytes()), name
+        ),
+        ENDINGS,
+        RESULTS,
+        NAMES,
+    ),
 )
 ANSWERS = st.one_of(
     st.just(messages.Accepted()),
@@ -345,3 +355,10 @@ def test_one_who_lacks_msgspec_is_told_what_to_install(module):
     code = f"import sys; sys.modules['msgspec'] = None; import amble.live.{module}"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "this needs amble[live], which is not installed: pip install 'amble[live]'" in other.stderr
+
+
+@pytest.mark.parametrize(("numbers", "words"), [([1.0], "8 bytes, and 16"), ([1.0, np.inf], "not finite")])
+def test_a_result_has_as_many_finite_numbers_as_the_stage_ends_with(numbers, words):
+    stop = messages.Stop(messages.Ending("tolerance", "complete", (1,), np.array(numbers).tobytes()), "anna")
+    with pytest.raises(wire.Refusal, match=words):
+        wire.decode_question(SHAPE, wire.encode(SHAPE, stop), "anna")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from amble.live.core import message as messages
 from amble.live.core.chance import RETRY, draw
 from amble.live.core.effects import Custody, Errand, Report, Settings, Sight
-from amble.live.core.message import Accepted, Answer, Ended, Epoch, Passed, Probe, Refused, Token
+from amble.live.core.message import Accepted, Answer, Ended, Ending, Epoch, Passed, Probe, Refused, Token
 from amble.live.core.parcels import Visits
 from amble.live.core.state import State
 
@@ -75,8 +75,8 @@ class Custodian:
             self.seen_s[message.token] = now
             if custody.giver not in (state.me, ""):
                 errand.tell_s = now + self.settings.tell_s
-        elif isinstance(answer, Ended):
-            state.stop(*answer.ending)
+        elif isinstance(answer, Ended) and not self.settings.result:  # else the ending comes by itself, with its result
+            state.stop(answer.ending)
         else:
             if isinstance(answer, Refused):
                 self._refused(errand, to, message, answer.reason)
@@ -155,7 +155,8 @@ class Custodian:
         author = self.settings.indices[state.me]
         epoch = Epoch(max(sight.epoch.number, custody.message.epoch.number) + 1, author)
         if epoch.number > messages.EPOCHS_MAX:
-            state.stop("lost", f"token {m} is lost, and has been reissued {messages.EPOCHS_MAX:,} times before")
+            words = f"token {m} is lost, and has been reissued {messages.EPOCHS_MAX:,} times before"
+            state.stop(Ending("lost", words))
             return
         gone = neighbours.gone(now, m, custody.message.payload, custody.to)
         parcel = self.visits.recount(custody.message.payload, epoch, gone)

@@ -110,6 +110,9 @@ class Settings:
     room: int = 0  # for agents that come later
     guests: Mapping[str, int] = field(default_factory=dict)  # of these: the ones known here, and their indices
     columns: int | tuple[str, ...] = 0  # of the data, by their names or how many: for people
+    result: int = 0  # numbers of the result that the run ends with, as another stage follows; 0: it needs none
+    expected: Flags | None = None  # of a survey: whose gifts it waits for, by index
+    gather_s: float | None = None  # how long who was never met is waited for; None: for silence_s
 
     @cached_property
     def indices(self) -> Mapping[str, int]:
@@ -119,6 +122,10 @@ class Settings:
     def names_at(self, flags: Flags) -> tuple[str, ...]:
         """The agents whose flag is set, one flag per index."""
         return tuple(name for name, index in self.indices.items() if flags[index])
+
+    @property
+    def wait_s(self) -> float:
+        return self.silence_s if self.gather_s is None else self.gather_s
 
     @property
     def size(self) -> int:

@@ -62,10 +62,16 @@ class Leaving(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """Why a run ends: a word that decides, and a sentence for people, which is never empty."""
+    """Why a run ends: a word that decides, and a sentence for people, which is never empty.
+
+    A stage that another one follows (agent/stages.py) ends with a result, which all agents must have alike: two of them
+    may end it at the same time, and of their endings the one of the larger order counts, everywhere.
+    """
 
     cause: Cause
     words: str
+    order: tuple[int, ...] = ()
+    result: bytes = b""  # float64 numbers, little-endian
 
 
 class Stop(NamedTuple):

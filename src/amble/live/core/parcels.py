@@ -89,8 +89,14 @@ class Visits(Protocol):
     def counted(self, parcel: Parcel) -> Flags:
         """One per agent: whose data the model has, or who has left."""
 
+    def inside(self, parcel: Parcel) -> Flags:
+        """One per agent: whose data the model has."""
+
     def estimate(self, parcel: Parcel) -> Array:
         """The model that the parcel stands for."""
+
+    def result(self, parcel: Parcel) -> Array:
+        """What a stage ends with: the model or, of a survey, the sums; then who is inside, one number per agent."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +130,9 @@ class Common:
 
     def counted(self, parcel: Parcel) -> Flags:
         return np.arange(len(parcel.met)) < self.agents
+
+    def inside(self, parcel: Parcel) -> Flags:
+        return self.counted(parcel)
 
     def still(self, holder: Holder, z: Array) -> bool:
         """Whether the model has moved by no more than the tolerance since this agent last saw it."""

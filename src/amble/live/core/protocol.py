@@ -35,7 +35,9 @@ neighbours to send it nothing more, and passes on what it holds. It ends when th
 and then it counts as dead.
 
 **The end.** The token counts visits at which the model has not moved. After twice as many as its members, or after
-`hops_max`, its holder tells everybody, and everybody passes that on once.
+`hops_max`, its holder tells everybody, and everybody passes that on once. If another stage follows, the ending carries
+a `result` (agent/stages.py), which must be the same everywhere: where two agents end the run at the same time, the
+ending of the larger order replaces the other, and whoever knows only the smaller one is told.
 
 Inputs are `start`, `heard`, `answered`, `peer`, `tick`, `leave`, `halt`. Each returns the effects, to be carried out in
 their order. Time is an argument. The only state that survives a crash is what `Persist` was given.
@@ -121,7 +123,7 @@ class Core:
                 sight = self.state.sight(token)
                 answer = Found(token, *sight) if sight else Refused("not seen")
                 if self.ending:  # which the one who asks has not heard
-                    answer = Ended(self.ending)
+                    answer = self._ended(question.sender)
             case Probe(sender):
                 self.state.persist({"probed": sender})
                 if stuck := self.custodian.stuck(now):
@@ -134,7 +136,7 @@ class Core:
         if isinstance(question, Passed):
             self.custodian.passed(now, question)
         elif isinstance(question, Stop):
-            self.state.stop(*question.ending)
+            self._told(question)
         return self._said(now)
 
     def answered(self, now: float, number: int, answer: Answer | None) -> list[Effect]:
@@ -231,7 +233,7 @@ class Core:
         sight = self.state.sight(m)
         self.neighbours.doubts.works(message.sender)
         if self.ending:
-            self.state.reply(question_number, Ended(self.ending))
+            self.state.reply(question_number, self._ended(message.sender))
         elif sight and message.epoch < sight.epoch:
             self.state.reply(question_number, Accepted())
             self.state.report(Report("absorbed", m, message.epoch, message.hop))
@@ -255,14 +257,16 @@ class Core:
         if self.leaving:
             state.report(Report("leaves", m, epoch, message.hop + 1))  # said first, as a recount is
         if self.visits.spent(parcel):
-            state.stop("lost", f"the account of token {m} has been recounted more often than can be counted")
+            words = f"the account of token {m} has been recounted more often than can be counted"
+            state.stop(Ending("lost", words))
             if question_number is not None and self.ending:
-                state.reply(question_number, Ended(self.ending))
+                state.reply(question_number, self._ended(message.sender))
             return
         if (outcome := self._outcome(known)) is None:
             if question_number is not None:
                 state.reply(question_number, Refused("a visit of it gives numbers that are not finite"))
-            state.stop("diverged", f"token {m} has diverged at hop {message.hop + 1} (noticed by {self.me})")
+            words = f"token {m} has diverged at hop {message.hop + 1} (noticed by {self.me})"
+            state.stop(Ending("diverged", words))
             return
         holder, given, parcel = outcome
         outgoing = Token(m, epoch, message.hop + 1, self.me, parcel)
@@ -305,16 +309,18 @@ class Core:
         if hop >= hops_max:
             self._end("hops", f"token {m} has made its {hops_max:.0f} hops")
         elif self.settings.tolerance and parcel.calm >= still and self._everybody(now, parcel):
-            words = f"the model has converged: unchanged for {int(parcel.calm)} visits of token {m}"
-            self.state.stop("tolerance", words)
+            what = "the model has converged" if self.settings.expected is None else "the survey is complete"
+            self._stop("tolerance", f"{what}: unchanged for {int(parcel.calm)} visits of token {m}")
 
     def _everybody(self, now: float, parcel: Parcel) -> bool:
         """Whether all agents were met, and all are in the model but for those that are known to be gone since.
 
         Who has never been met is waited for, but not for ever: it may have died before.
         """
-        waits = self.visits.exact and now - self.begun_s < self.settings.silence_s
-        founders = len(self.settings.agents)
+        waits = self.visits.exact and now - self.begun_s < self.settings.wait_s
+        founders, expected = len(self.settings.agents), self.settings.expected
+        if expected is not None:
+            return not parcel.recounting and not (waits and (expected & ~self.visits.inside(parcel)).any())
         if parcel.recounting or (waits and not parcel.met[:founders].all()):
             return False
         known = np.append(np.ones(founders, bool), parcel.met[founders:] > 0)
@@ -325,8 +331,42 @@ class Core:
         if self.ending is not None:  # asked at every turn from then on, and a loss takes long to compute
             return
         if "holder" in self.rows and divergence.has_diverged(self.objective, self.rows["holder"].z):
-            cause, words = "diverged", f"{words}, and the model has diverged by then (noticed by {self.me})"
-        self.state.stop(cause, words)
+            words = f"{words}, and the model has diverged by then (noticed by {self.me})"
+            self.state.stop(Ending("diverged", words))
+            return
+        self._stop(cause, words)
+
+    def _stop(self, cause: Cause, words: str) -> None:
+        """With the result, where one is needed: that of the newest token here."""
+        ending = Ending(cause, words)
+        if self.settings.result:
+            newest = [(self._order(custody.message), m) for m, custody in self.state.custodies()]
+            if newest:
+                order, m = max(newest)
+                numbers = self.visits.result(self.rows[f"custody/{m}"].message.payload)
+                ending = ending._replace(order=order, result=numbers.astype("<f8").tobytes())
+        self.state.stop(ending)
+
+    def _order(self, message: Token) -> tuple[int, ...]:
+        """Of two results the one with more agents in it counts, then the newer one."""
+        inside = int(self.visits.inside(message.payload).sum())
+        return inside, message.epoch.number, message.hop, message.token, self.index
+
+    def _told(self, stop: Stop) -> None:
+        """A neighbour says that the run has ended."""
+        ending = stop.ending
+        if self.settings.result and not ending.result and ending.cause not in ("diverged", "lost"):
+            self._end(ending.cause, ending.words)  # it had none to end with, and this agent may have one
+        else:
+            self.state.stop(ending)
+        if self.ending is not None and self.ending.order > ending.order:
+            self.state.ask(stop.sender, Stop(self.ending, self.me))
+
+    def _ended(self, sender: str) -> Ended:
+        """The answer to one that does not know of the end. A result may be longer than an answer, so it is told."""
+        if self.settings.result and self.ending:
+            self.state.ask(sender, Stop(self.ending, self.me))
+        return Ended(self.ending._replace(result=b"") if self.ending else Ending("lost", ""))
 
     # --- and after each input ---------------------------------------------------------------------------------------
 

@@ -52,7 +52,8 @@ class Silence:
         if isinstance(answer, Found) and (mine is None or (answer.epoch, answer.hop) > mine):
             self.custodian.seen_s[question.token] = now  # it is about
         elif isinstance(answer, Ended):
-            self.custodian.state.stop(*answer.ending)
+            if not self.custodian.settings.result:  # else the ending comes by itself, with its result
+                self.custodian.state.stop(answer.ending)
         elif isinstance(answer, Refused):
             self.unknown.add(question.token)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from amble.live.core.effects import Ask, Custody, Effect, Left, Persist, Reply, Report, Share, Sight, Visit
-from amble.live.core.message import Answer, Cause, Ending, Question, Stop
+from amble.live.core.message import Answer, Ending, Question, Stop
 from amble.live.core.neighbours import Neighbours
 
 
@@ -67,10 +67,10 @@ class State:
     def report(self, report: Report) -> None:
         self.saying.append(report)
 
-    def stop(self, cause: Cause, words: str) -> None:
-        """The run ends, if it has not ended before; everybody near is told."""
-        if self.ending is None:
-            ending = Ending(cause, words or "no reason was given")
+    def stop(self, ending: Ending) -> None:
+        """The run ends, if it has not ended before, or not with a result of this order; everybody near is told."""
+        if self.ending is None or ending.order > self.ending.order:
+            ending = ending._replace(words=ending.words or "no reason was given")
             self.persist({"stopped": ending})
             self.report(Report("stopped", words=ending.words))
             self.flood()

@@ -122,6 +122,9 @@ class TrackedVisits(Common):
         total, weight = parcel.token.account
         return np.asarray(total / np.where(weight == 0, 1.0, weight))  # nobody is in it once the last one has left
 
+    def result(self, parcel: Parcel) -> Array:
+        return np.append(self.estimate(parcel), self.inside(parcel))
+
 
 def _met(parcel: Parcel, me: int, hop: int, buried: float) -> Parcel:
     here = np.arange(len(parcel.met)) == me

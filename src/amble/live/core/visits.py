@@ -26,6 +26,7 @@ from amble.live.core.parcels import LAPS_MAX, Common, Holder, NoShare, Parcel, V
 from amble.live.core.tracked_visits import TrackedVisits
 from amble.methods import boards
 from amble.methods.gifts import Slot, nothing
+from amble.methods.survey import Survey
 
 DEFINITE = 1e-9  # of the mean diagonal: a weight with a more negative eigenvalue is no sum of gifts
 
@@ -69,6 +70,10 @@ class GiftVisits(Common):
     def counted(self, parcel: Parcel) -> Flags:
         account = parcel.token.account  # who is awaited was in the model that a recount begins with
         return account.inside | (account.awaited > 0) | account.left
+
+    def inside(self, parcel: Parcel) -> Flags:
+        account = parcel.token.account
+        return (account.inside | (account.awaited > 0)) & ~account.left
 
     def spent(self, parcel: Parcel) -> bool:
         return bool(parcel.token.account.generation[0] >= accounts.GENERATIONS_MAX)
@@ -218,6 +223,11 @@ class GiftVisits(Common):
         account = parcel.token.account
         return account.z if parcel.recounting else self._read(account)
 
+    def result(self, parcel: Parcel) -> Array:
+        account = parcel.token.account
+        numbers = account.board.total.sum(axis=0) if isinstance(self.method, Survey) else self.estimate(parcel)
+        return np.append(numbers, self.inside(parcel))
+
     def _read(self, account: Account) -> Array:
         try:
             return self.rules.read(account.board)
@@ -262,6 +272,9 @@ class RawVisits(Common):
 
     def estimate(self, parcel: Parcel) -> Array:
         return np.asarray(self.rules.estimate(parcel.token))
+
+    def result(self, parcel: Parcel) -> Array:
+        return np.append(self.estimate(parcel), self.inside(parcel))
 
 
 def kind_for(method: Any) -> type[GiftVisits] | type[TrackedVisits] | type[RawVisits]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from amble.arrays import Tree
 from amble.errors import AmbleError
-from amble.live.core.packing import CHECKSUM, LENGTH, Packing
+from amble.live.core.packing import CHECKSUM, LENGTH, NUMBER, Packing
 
 MAGIC, VERSION = b"amble", 1
 FINGERPRINT_BYTES = 16
@@ -36,6 +36,7 @@ class Shape:
     tokens: int
     template: Tree  # a parcel: visits.visits_for(...).parcel(0)
     room: int = 0  # for agents that come later
+    result: int = 0  # numbers of the result that an ending has, where another stage follows
 
     def __post_init__(self) -> None:
         if len(self.digest) < 16 or set(self.digest) - set("0123456789abcdef"):
@@ -64,7 +65,8 @@ class Shape:
     @cached_property
     def bytes_max(self) -> int:
         """No message of this run is longer: what is need not even be fetched from the network's buffers."""
-        return PREFIX_SIZE + LENGTH.size + HEADER_MAX + self.parcel.size + CHECKSUM.size
+        numbers = max(self.parcel.size, NUMBER.itemsize * self.result)
+        return PREFIX_SIZE + LENGTH.size + HEADER_MAX + numbers + CHECKSUM.size
 
     @cached_property
     def fingerprint(self) -> bytes:

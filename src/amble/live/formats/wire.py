@@ -7,6 +7,9 @@ this end knows of the run, and are checked before anything is read into memory.
 
 from typing import Annotated, Any
 
+import numpy as np
+
+from amble.arrays import Array
 from amble.live.codec import msgspec
 from amble.live.core.message import (
     EPOCHS_MAX,
@@ -28,8 +31,8 @@ from amble.live.core.message import (
     Token,
     printable,
 )
+from amble.live.core.packing import NUMBER, frame, unframe
 from amble.live.core.packing import Refusal as Refusal  # these are offered from here as well
-from amble.live.core.packing import frame, unframe
 from amble.live.core.visits import GiftToken
 from amble.live.formats import counts
 from amble.live.formats.shape import MAGIC, NAME_MAX, PREFIX_SIZE, TEXT_MAX, VERSION
@@ -44,6 +47,7 @@ Hop = Annotated[int, msgspec.Meta(ge=0, le=HOPS_MAX)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_MAX)]
 Text = Annotated[str, msgspec.Meta(max_length=TEXT_MAX)]
 Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_MAX)]
+Order = Annotated[tuple[Count, ...], msgspec.Meta(max_length=8)]
 
 
 class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -83,6 +87,7 @@ class _Stop(_Header, tag="stop"):
     cause: Cause
     reason: Reason
     sender: Name
+    order: Order = ()
 
 
 class _Accepted(_Header, tag="accepted"):
@@ -96,6 +101,7 @@ class _Refused(_Header, tag="refused"):
 class _Ended(_Header, tag="ended"):
     cause: Cause
     reason: Reason
+    order: Order = ()
 
 
 class _Found(_Header, tag="found"):
@@ -112,7 +118,11 @@ _answers = msgspec.msgpack.Decoder(_Accepted | _Refused | _Ended | _Found)
 
 def encode(shape: Shape, message: Question | Answer) -> bytes:
     """The bytes of a message of this agent's own."""
-    numbers = shape.parcel.pack(message.payload) if isinstance(message, Token) else b""
+    numbers: Array | bytes = b""
+    if isinstance(message, Token):
+        numbers = shape.parcel.pack(message.payload)
+    elif isinstance(message, Stop):
+        numbers = message.ending.result
     return frame(shape.prefix, _encoder.encode(_header(message)), numbers)
 
 
@@ -129,13 +139,13 @@ def _header(message: Question | Answer) -> _Header:
         case Leaving(sender):
             return _Leaving(sender)
         case Stop(ending, sender):
-            return _Stop(ending.cause, _clean(ending.words), sender)
+            return _Stop(ending.cause, _clean(ending.words), sender, ending.order)
         case Accepted():
             return _Accepted()
         case Refused(reason):
             return _Refused(_clean(reason))
         case Ended(ending):
-            return _Ended(ending.cause, _clean(ending.words))
+            return _Ended(ending.cause, _clean(ending.words), ending.order)
         case Found(token, epoch, hop):
             return _Found(token, *epoch, hop)
 
@@ -168,7 +178,17 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
         return Probe(header.sender)
     if isinstance(header, _Leaving):
         return Leaving(header.sender)
-    return Stop(Ending(header.cause, header.reason), header.sender)
+    return Stop(Ending(header.cause, header.reason, header.order, _result(shape, header.order, numbers)), header.sender)
+
+
+def _result(shape: Shape, order: tuple[int, ...], numbers: memoryview) -> bytes:
+    """What a stage ended with: as many numbers as all agents expect, and finite ones; none where there is no order."""
+    expected = NUMBER.itemsize * shape.result if order else 0
+    if len(numbers) != expected:
+        raise Refusal(f"its result has {len(numbers)} bytes, and {expected} are expected here")
+    if not np.isfinite(np.frombuffer(numbers, NUMBER)).all():
+        raise Refusal("its result holds a number that is not finite")
+    return bytes(numbers)
 
 
 def decode_answer(shape: Shape, data: bytes) -> Answer:
@@ -177,7 +197,7 @@ def decode_answer(shape: Shape, data: bytes) -> Answer:
     if isinstance(header, _Found):
         return Found(header.token, Epoch(header.epoch, header.author), header.hop)
     if isinstance(header, _Ended):
-        return Ended(Ending(header.cause, header.reason))
+        return Ended(Ending(header.cause, header.reason, header.order))
     return Refused(header.reason) if isinstance(header, _Refused) else Accepted()
 
 
@@ -192,7 +212,7 @@ def _opened(shape: Shape, data: bytes, decoder: Any) -> tuple[Any, memoryview]:
         header = decoder.decode(header_bytes)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:  # also of a wrong type, or out of bounds
         raise Refusal(_clean(f"its header is wrong: {error}")) from error
-    if len(numbers) and not isinstance(header, _Token):
+    if len(numbers) and not isinstance(header, _Token | _Stop):
         raise Refusal(f"it has {len(numbers)} bytes too many")
     if isinstance(header, _Token | _Passed | _Seek | _Found) and header.token >= shape.tokens:
         raise Refusal(f"it is about token {header.token}, and this run has tokens 0 to {shape.tokens - 1}")

@@ -63,9 +63,8 @@ class Rows:
         if kind not in _decoders:
             raise AmbleError(f"a journal has rows of the kinds {', '.join(_decoders)}, and this is {name!r}.")
         header, tree = _apart(kind, row)
-        return frame(
-            VERSION + name.encode(), _encoder.encode(header), self.trees[kind].pack(tree) if kind in self.trees else b""
-        )
+        numbers = self.trees[kind].pack(tree) if kind in self.trees else tree or b""
+        return frame(VERSION + name.encode(), _encoder.encode(header), numbers)
 
     def unpack(self, name: str, data: bytes) -> Any:
         """The row, bit for bit; a Refusal where the bytes are not those of one."""
@@ -79,7 +78,8 @@ class Rows:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Refusal(f"the header of {name} is wrong: {error}") from error
         # not only finite ones: what an agent had when it stopped is what it gets back
-        return _together(kind, header, self.trees[kind].unpack(numbers, finite=False) if kind in self.trees else None)
+        tree = self.trees[kind].unpack(numbers, finite=False) if kind in self.trees else bytes(numbers)
+        return _together(kind, header, tree)
 
 
 def _apart(kind: str, row: Any) -> tuple[Any, Tree]:
@@ -90,6 +90,8 @@ def _apart(kind: str, row: Any) -> tuple[Any, Tree]:
         return row.epoch, row.share
     if kind == "custody":
         return row._replace(message=row.message._replace(payload=None)), row.message.payload
+    if kind == "stopped":
+        return row._replace(result=b""), row.result
     return row, None
 
 
@@ -100,6 +102,8 @@ def _together(kind: str, header: Any, tree: Tree) -> Any:
         return Share(header, tree)
     if kind == "custody":
         return header._replace(message=header.message._replace(payload=tree))
+    if kind == "stopped":
+        return header._replace(result=tree)
     return _left_before_4(header) if isinstance(header, str) and kind == "left" else header
 
 
