@@ -3,7 +3,7 @@
 import json
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from amble.data.tables import Table
 from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few
 from amble.problem.assemble import Scaling
-from amble.survey.cells import EMPTY, MEAN, POLICIES, REFUSE, TEXT, Cells, Roles, find
+from amble.survey.cells import EMPTY, MEAN, POLICIES, REFUSE, TEXT, Cells, Roles, find, find_features
+
 from amble.survey.disagreements import check_range, refuse_gaps
 from amble.survey.document import Level
 
@@ -88,7 +89,8 @@ class Agreement:
         used = found.used(self.missing)
         if not used.any():
             raise AmbleError(f"{whose} has no row left without missing cells; fill some, or leave {whose} out.")
-        blocks = [self._block(*pair, table, used) for pair in zip(self.features, found.features, strict=True)]
+                X = self._encoded(found.features, table, used)
+        
         offset = found.roles["offset"].values[used] if self.offset is not None else None
         if self.exposure is not None:
             logarithm = np.log(found.roles["exposure"].values[used])
@@ -96,7 +98,21 @@ class Agreement:
         weight = found.roles["weight"].values[used] if self.weight is not None else None
         if weight is not None and not weight.sum() > 0:
             raise AmbleError(f"all weights of {whose} are zero; give its rows some weight, or leave {whose} out.")
-        return Rows(np.column_stack(blocks), self._targets(found, used, whose), weight, offset)
+        return Rows(X, self._targets(found, used, whose), weight, offset)
+
+    
+    def encode(self, table: Table, whose: str) -> Array:
+        """The columns of the model alone, for predictions: every row keeps its place, so a missing cell is filled or,
+        without missing = "mean", refused."""
+        features = find_features(table, [feature.name for feature in self.features])
+        for cells in features:
+            if cells.missing.any() and self.missing != MEAN:
+                refuse_gaps(whose, cells.name, int(cells.missing.sum()), advice="fill them, or leave such rows out")
+        return self._encoded(features, table, np.ones(len(features[0].missing), bool))
+
+    def _encoded(self, features: tuple[Cells, ...], table: Table, used: Flags) -> Array:
+        blocks = [self._block(*pair, table, used) for pair in zip(self.features, features, strict=True)]
+        return np.column_stack(blocks)
 
     def _block(self, feature: Feature, cells: Cells, table: Table, used: Flags) -> Array:
         """A feature's columns: itself, or one column of 0 and 1 per level."""
@@ -104,25 +120,25 @@ class Agreement:
         if cells.kind != EMPTY and (cells.kind == TEXT) != text:
             here, there = ("numbers", "text") if text else ("text", "numbers")
             raise AmbleError(
-                f"{table.where}, column {cells.name!r} holds {here}, and all sites agreed on {there}; fix it."
+                f"{table.where}, column {cells.name!r} holds {here}, and the sites agreed on {there}; fix it."
             )
         if feature.levels is None:
             values = cells.values[used]
-            return (
-                np.where(np.isnan(values), feature.fill, values)[:, None]
-                if feature.fill is not None
-                else values[:, None]
-            )
-        texts = np.where(cells.missing, feature.fill, cells.values) if cells.missing.any() else cells.values
+            if feature.fill is not None:
+                values = np.where(cells.missing[used], feature.fill, values)
+            return values[:, None]
+        
+        texts = cells.values if feature.fill is None else np.where(cells.missing, str(feature.fill), cells.values)
         strange = np.flatnonzero(used & ~np.isin(texts, feature.levels))
         if len(strange):
             column = next(column for column in table.columns if column.name == cells.name)
             raise AmbleError(
-                f"{table.place(int(strange[0]), column)} holds {str(texts[strange[0]])[:40]!r}, a level that no site had "
-                "in the survey; drop such rows, or run the survey again with them."
+                f"{table.place(int(strange[0]), column)} holds {str(texts[strange[0]])[:40]!r}, a level that no site "
+                "had in the survey; drop such rows, or run the survey again with them."
             )
         kept = [level for level in feature.levels if f"{feature.name}={level}" in self.columns]
-        return (texts[used][:, None] == np.array(kept, dtype=str)).astype(np.float64)
+        columns: Array = (texts[used][:, None] == np.array(kept, dtype=str)).astype(np.float64)
+        return columns
 
     def _targets(self, found: Roles, used: Flags, whose: str) -> Targets:
         y = found.target.values[used]
@@ -130,7 +146,7 @@ class Agreement:
         if self.task == "regression":
             if text:
                 raise AmbleError(
-                    f"the target {self.target!r} of {whose} is text, and all sites agreed on numbers; fix it."
+                    f"the target {self.target!r} of {whose} is text, and the sites agreed on numbers; fix it."
                 )
             check_range(self.loss, float(y.min()), whose, self.target)
             return np.where(found.roles["event"].values[used] == 1, y, -y) if self.loss == COX else y
@@ -138,10 +154,10 @@ class Agreement:
             y = y.astype(np.int64)
         strange = [label for label in np.unique(y).tolist() if label not in self.labels]
         if strange:
-            known = few([repr(label) for label in self.labels])
+            here, known = (few([repr(label) for label in labels]) for labels in (strange, self.labels))
             raise AmbleError(
-                f"{whose} has labels that no site had in the survey: {few([repr(label) for label in strange])}; they had "
-                f"{known}. Drop such rows, or run the survey again with them."
+                f"{whose} has labels that no site had in the survey: {here}; they had {known}. Drop such rows, or run "
+                "the survey again with them."
             )
         return y
 
@@ -180,7 +196,7 @@ def _wrong(agreement: Agreement) -> str:
     fills = [feature.fill for feature in agreement.features if feature.fill is not None and feature.levels is None]
     numbers = [*agreement.X_mean, *agreement.X_std, agreement.y_mean, agreement.y_std, agreement.ridge, *fills]
     numbers += [number for site in agreement.sites for number in (site.rows, site.weight)]
-    if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
+    if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
         return "its numbers must be finite"
     if not (all(std > 0 for std in agreement.X_std) and agreement.y_std > 0):
         return "its deviations must be above zero"

@@ -66,7 +66,7 @@ class Encoding(NamedTuple):
 
 
 def agree(documents: Mapping[str, Document], settings: Wanted) -> Agreement:
-    """What follows from the documents of all sites, by their names; the order in which they come makes no difference."""
+    """What follows from the documents of all sites, by their names. The order in which they come has no effect."""
     sites = {name: documents[name] for name in sorted(documents)}
     if not sites:
         raise AmbleError("no site has described its table; an agreement needs at least one.")

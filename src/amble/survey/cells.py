@@ -64,28 +64,31 @@ def find(
         role, column = next((role, each) for role, each in chosen.items() if taken[each.name] != role)
         other = taken[column.name]
         raise AmbleError(f"column {column.name!r} of {table.where} is both {role} and {other}; name two columns.")
-    here = {column.name: column for column in table.columns}
     if columns is None:
-        features = [column for column in table.columns if column.name not in taken]
-    else:
-        features = [_feature(table, name, here, taken) for name in columns]
-        if len(set(columns)) < len(columns):
-            raise AmbleError(f"the columns {few(list(columns))} name one twice; name each once.")
-    if not features:
+        columns = [column.name for column in table.columns if column.name not in taken]
+    if not columns:
         raise AmbleError(f"{table.where} has no column besides {few(list(taken))}; a model needs at least one.")
+    for name in columns:
+        if name in taken:
+            raise AmbleError(f"column {name!r} of {table.where} is the {taken[name]}; leave it out of the columns.")
+
     cells = {role: _numbers(table, column, role) for role, column in chosen.items() if role != "target"}
-    return Roles(read(table, chosen["target"]), cells, tuple(read(table, column) for column in features))
+    return Roles(read(table, chosen["target"]), cells, find_features(table, columns))
 
 
-def _feature(table: Table, name: str, here: Mapping[str, Column], taken: Mapping[str, str]) -> Column:
-    if name in taken:
-        raise AmbleError(f"column {name!r} of {table.where} is the {taken[name]}; leave it out of the columns.")
-    if name not in here:
+def find_features(table: Table, names: Sequence[str]) -> tuple[Cells, ...]:
+    """Columns by their names."""
+    here = {column.name: column for column in table.columns}
+    if len(set(names)) < len(names):
+        raise AmbleError(f"the columns {few(list(names))} name one twice; name each once.")
+    for name in names:
+        if name in here:
+            continue
         source, level = source_of(name, here)
         if level is not None:
             raise AmbleError(f"{table.where} has no column {name!r}; name {source!r}: the survey finds its levels.")
         raise unknown(f"column of {table.where}", name, here)
-    return here[name]
+    return tuple(read(table, here[name]) for name in names)
 
 
 def read(table: Table, column: Column) -> Cells:

@@ -22,7 +22,8 @@ def check_columns(sites: Sites, columns: Sequence[str] | None) -> None:
         have = [site for site in sites if name in held[site]]
         lack = [site for site in sites if name not in held[site]]
         if columns is not None and name not in columns:
-            raise AmbleError(f"{_who(have)} described {name!r}, which [model] columns does not name; use one run file.")
+            raise AmbleError(f"{have[0]} described {name!r}, which [model] columns does not name; use one run file.")
+
         if not lack:
             continue
         if not have:
@@ -71,7 +72,7 @@ def check_gaps(sites: Sites, missing: str) -> None:
         if sites[site].missing != missing:
             theirs = sites[site].missing
             raise AmbleError(
-                f'{site} described its table for missing = "{theirs}" and the run has "{missing}"; give all one setting.'
+                f'{site} described its table for missing = "{theirs}" and the run has "{missing}"; use one run file.'
             )
     for site, document in sites.items():
         if not document.used:
@@ -82,9 +83,9 @@ def check_gaps(sites: Sites, missing: str) -> None:
             )
 
 
-def refuse_gaps(site: str, name: str, count: int, more: str = "") -> None:
+def refuse_gaps(site: str, name: str, count: int, more: str = "", advice: str = FILL) -> None:
     cells = "1 missing cell" if count == 1 else f"{count:,} missing cells"
-    raise AmbleError(f"{site} has {cells} in {name!r}{more}; {FILL}.")
+    raise AmbleError(f"{site} has {cells} in {name!r}{more}; {advice}.")
 
 
 def check_levels(summaries: Mapping[str, Summary], role: str) -> None:
@@ -93,8 +94,8 @@ def check_levels(summaries: Mapping[str, Summary], role: str) -> None:
         if summary.kind != EMPTY and summary.levels is None:
             count = f"{summary.distinct:,}" if summary.distinct else "too many"
             raise AmbleError(
-                f"{site} has {count} different values in {summary.name!r}, and {role} has at most {LEVELS_MAX} per site; "
-                "name other columns, or group its values."
+                f"{site} has {count} different values in {summary.name!r}, and {role} has at most {LEVELS_MAX} per "
+                "site; name other columns, or group its values."
             )
 
 
