@@ -89,8 +89,8 @@ class Agreement:
         used = found.used(self.missing)
         if not used.any():
             raise AmbleError(f"{whose} has no row left without missing cells; fill some, or leave {whose} out.")
-                X = self._encoded(found.features, table, used)
-        
+        X = self._encoded(found.features, table, used)
+
         offset = found.roles["offset"].values[used] if self.offset is not None else None
         if self.exposure is not None:
             logarithm = np.log(found.roles["exposure"].values[used])
@@ -100,7 +100,6 @@ class Agreement:
             raise AmbleError(f"all weights of {whose} are zero; give its rows some weight, or leave {whose} out.")
         return Rows(X, self._targets(found, used, whose), weight, offset)
 
-    
     def encode(self, table: Table, whose: str) -> Array:
         """The columns of the model alone, for predictions: every row keeps its place, so a missing cell is filled or,
         without missing = "mean", refused."""
@@ -127,7 +126,7 @@ class Agreement:
             if feature.fill is not None:
                 values = np.where(cells.missing[used], feature.fill, values)
             return values[:, None]
-        
+
         texts = cells.values if feature.fill is None else np.where(cells.missing, str(feature.fill), cells.values)
         strange = np.flatnonzero(used & ~np.isin(texts, feature.levels))
         if len(strange):
