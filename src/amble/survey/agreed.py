@@ -13,7 +13,6 @@ from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few
 from amble.problem.assemble import Scaling
 from amble.survey.cells import EMPTY, MEAN, POLICIES, REFUSE, TEXT, Cells, Roles, find, find_features
-
 from amble.survey.disagreements import check_range, refuse_gaps
 from amble.survey.document import Level
 
