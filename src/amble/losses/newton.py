@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from amble.arrays import Array, Flags, Number, namespace, norm, while_loop
+from amble.losses.objective import smoothness_of
 
 DIRECT_UP_TO = 200  # unknowns; beyond it conjugate gradients are cheaper than forming and factoring the Hessian
 NEWTON_STEPS_MAX, HALVINGS_MAX = 1000, 60
@@ -52,9 +53,9 @@ def minimise(
 
     def floor(x: Array) -> Array:
         """The length of gradient that rounding alone makes."""
-        L = f.smoothness
         return 4 * ROUNDING * (xp.sqrt(L) + (L + weight) * norm(x) + weight * norm(center))
 
+    L = smoothness_of(f)
     scale = norm(f.grad(center))
     if tolerance is None:
         tolerance = TOLERANCE if p <= DIRECT_UP_TO else TOLERANCE_LARGE
@@ -67,7 +68,7 @@ def minimise(
     def step(at: Iterate) -> Iterate:
         d = direction(at.x, at.g)
         slope = at.g @ d
-        slack = 8 * ROUNDING * (abs(at.phi) + xp.sqrt(f.smoothness) * norm(at.x))  # the scores X w round, too
+        slack = 8 * ROUNDING * (abs(at.phi) + xp.sqrt(L) * norm(at.x))  # the scores X w round, too
 
         def too_high(trial: tuple[Array, Array, Array]) -> Array:
             t, value, halvings = trial
@@ -90,6 +91,15 @@ def minimise(
     start = xp.where(phi(center) < phi(start), center, start)
     begin = Iterate(start, phi(start), gradient(start), xp.asarray(0), xp.asarray(False))
     return while_loop(xp, unfinished, step, begin).x
+
+
+def flops(kind: str, rows: Array, p: int) -> Array:
+    """Operations of one "grad", "prox" or "hessian" of a loss of x.w, for the fixed cost model."""
+    if kind == "grad":
+        return 4.0 * rows * p
+    if kind == "hessian":
+        return 2.0 * rows * p * p
+    return STEPS_TYPICAL * (2.0 * rows * p * p + 6.0 * rows * p + p**3 / 3)
 
 
 def conjugate_gradients(times: Any, b: Array, tolerance: Array) -> Array:

@@ -32,3 +32,8 @@ def knows(f: object, name: str) -> bool:
 def number_of(f: object, name: str, default: float | None) -> Any:
     """A number that an objective of a user's own may leave out, such as its curvature. Under JAX it is a tracer."""
     return getattr(f, name, default)
+
+
+def smoothness_of(f: Any) -> Any:
+    """L or, for a loss whose curvature has no bound, the L of the region around its targets: no step may rest on it."""
+    return f.smoothness if knows(f, "smoothness") else f.local_smoothness

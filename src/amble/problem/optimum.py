@@ -14,6 +14,7 @@ import numpy as np
 from amble.arrays import norm
 from amble.errors import AmbleError
 from amble.losses.newton import TOLERANCE, minimise
+from amble.losses.objective import smoothness_of
 
 UNASKED_UP_TO = 10_000  # unknowns of built-in losses: beyond it, finding the optimum may take longer than the run
 UNASKED_UP_TO_OWN = 1_000  # the same for losses of a user's own, which may be expensive
@@ -111,7 +112,7 @@ def of_quadratic(f: Any, zero: Any) -> Any:
 
 def of_convex(f: Any, zero: Any, watch: Watch) -> Any:
     """A built-in loss without a closed form: Newton's method within each proximal step."""
-    each, scale, smoothness, curvature = np.asarray(f.curvatures), np.ones_like(zero), f.smoothness, f.curvature
+    each, scale, smoothness, curvature = np.asarray(f.curvatures), np.ones_like(zero), smoothness_of(f), f.curvature
     if each.max() > UNEVEN * min(each[each > 0], default=1.0):  # columns of unlike units: make them even
         scale = 1 / np.sqrt(np.where(each > 0, each, 1.0))
         smoothness, curvature = (scale**2 * each).sum(), (scale**2 * each).mean()

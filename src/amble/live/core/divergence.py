@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from amble.losses.objective import smoothness_of
+
 APART = 1e3  # columns whose sizes differ by more than this make steps of any size wrong for some of them
 GROWN = 1e8  # times the loss of a model of zeros: such a model is about 1e4 times too large. An agent sees its own rows
 # only, and a good model may fit these badly, say where all targets here are zero; so the factor is a large one
@@ -34,7 +36,7 @@ def has_diverged(f: Any, z: Any) -> bool:
     if not hasattr(f, "value"):
         return False
     with np.errstate(all="ignore"):
-        return not float(f.value(z)) <= GROWN * (float(f.value(0 * z)) + float(f.smoothness))
+        return not float(f.value(z)) <= GROWN * (float(f.value(0 * z)) + float(smoothness_of(f)))
 
 
 def likely_cause(method: Any, f: Any, columns: int | tuple[str, ...], whose: str) -> Finding:
