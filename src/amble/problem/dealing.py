@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from amble.arrays import Array
 from amble.data.partition import Parts, by_group, partition, settle
@@ -28,15 +29,15 @@ class Rows(NamedTuple):
 
 
 def deal(
-    X: Any,
-    y: Any,
+    X: ArrayLike,
+    y: ArrayLike,
     task: str | None,
     agents: int | None,
     how: str,
-    groups: Any,
+    groups: ArrayLike | None,
     seed: int,
     alpha: float | None,
-    sizes: Any,
+    sizes: ArrayLike | None,
 ) -> Rows:
     """Rows in one place, dealt out; Problem.from_arrays says what each parameter is."""
     columns = names_of(X)
@@ -55,7 +56,7 @@ def deal(
     return Rows(X, y, task, parts, columns, names, {**settings, "seed": int(seed)})
 
 
-def gather(rows: Sequence[tuple[Any, Any]], task: str | None) -> Rows:
+def gather(rows: Sequence[tuple[ArrayLike, ArrayLike]], task: str | None) -> Rows:
     """The rows that agents already hold, one pair (X, y) per agent, put together."""
     pairs = check_pairs(rows)
     columns = names_of(pairs[0][0])

@@ -236,15 +236,15 @@ class Problem:
 
     @staticmethod
     def from_arrays(
-        X: Any,
-        y: Any,
+        X: ArrayLike,
+        y: ArrayLike,
         *,
         task: str | None = None,
         agents: int | None = None,
-        X_test: Any = None,
-        y_test: Any = None,
+        X_test: ArrayLike | None = None,
+        y_test: ArrayLike | None = None,
         how: str = "even",
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         seed: int = 0,
         ridge: float = 1e-4,
         intercept: bool = True,
@@ -253,7 +253,7 @@ class Problem:
         loss: str | None = None,
         name: str = "data",
         alpha: float | None = None,
-        sizes: Any = None,
+        sizes: ArrayLike | None = None,
     ) -> "Problem":
         """Rows in one place, dealt out to agents.
 
@@ -296,11 +296,11 @@ class Problem:
 
     @staticmethod
     def from_agents(
-        rows: Sequence[tuple[Any, Any]],
+        rows: Sequence[tuple[ArrayLike, ArrayLike]],
         *,
         task: str | None = None,
-        X_test: Any = None,
-        y_test: Any = None,
+        X_test: ArrayLike | None = None,
+        y_test: ArrayLike | None = None,
         ridge: float = 1e-4,
         intercept: bool = True,
         scale: bool = True,
@@ -376,7 +376,9 @@ class Problem:
         return Problem(name, "custom", len(objectives), dimension, own=own_losses)
 
 
-def from_rows(rows: Rows, name: str, X_test: Any, y_test: Any, options: dict[str, Any]) -> Problem:
+def from_rows(
+    rows: Rows, name: str, X_test: ArrayLike | None, y_test: ArrayLike | None, options: dict[str, Any]
+) -> Problem:
     """The problem of all agents' rows. The options are those of `assemble`; a loss that is None is left out."""
     chosen = {option: value for option, value in options.items() if option != "loss" or value is not None}
     test = heldout_rows(X_test, y_test, rows.task, rows.columns)

@@ -1,9 +1,9 @@
 """A data set as a problem: some rows held out, the others dealt out to agents."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from amble.data.datasets import Dataset
 from amble.data.partition import by_group
@@ -20,14 +20,14 @@ def split(
     seed: int = 0,
     test: float = 0.2,
     *,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     ridge: float = 1e-4,
     intercept: bool = True,
     scale: bool = True,
     weights: str = "agents",
     loss: str | None = None,
     alpha: float | None = None,
-    sizes: Any = None,
+    sizes: ArrayLike | None = None,
 ) -> Problem:
     """A data set dealt out to agents.
 
