@@ -35,18 +35,19 @@ A loss with a name (registry.py) also has
     hessian_times(w)               v -> Hessian v, for many unknowns (not where the prox has a closed form)
 """
 
-from typing import Any
-
 from amble.errors import AmbleError, unknown
 from amble.losses import registry
-from amble.losses.objective import Loss, Objective
+from amble.losses.objective import Loss, NamedLoss, Objective
 from amble.losses.registry import LeastSquares, Logistic, Softmax
 
-__all__ = ["ALIASES", "LOSSES", "LeastSquares", "Logistic", "Loss", "Objective", "Softmax", "choose", "for_model", "named"]
+__all__ = [
+    "ALIASES", "LOSSES", "LeastSquares", "Logistic", "Loss", "NamedLoss", "Objective", "Softmax", "choose", "for_model",
+    "named",
+]  # fmt: skip
 
 ALIASES = {"squared": "least-squares"}
 
-LOSSES: dict[str, type[Any]] = {
+LOSSES: dict[str, type[NamedLoss]] = {
     kind.__module__.rpartition(".")[2].replace("_", "-"): kind
     for kind in vars(registry).values()
     if isinstance(kind, type)
@@ -71,7 +72,7 @@ def choose(loss: str | None, classes: int) -> str:
     return loss or fits[0]
 
 
-def for_model(numbers: int, columns: int, classes: int) -> type[Any] | None:
+def for_model(numbers: int, columns: int, classes: int) -> type[NamedLoss] | None:
     """The loss that a model of so many numbers was trained with, as far as its size says; None: no such model."""
     kinds = (kind for kind in LOSSES.values() if kind.fits(classes) and kind.unknowns(columns, classes) == numbers)
     return next(kinds, None)

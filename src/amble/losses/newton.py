@@ -1,6 +1,7 @@
 """The prox of a smooth convex loss that has no closed form: damped Newton from the given start."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 from amble.arrays import Array, Flags, Number, namespace, norm, while_loop
 from amble.losses.objective import smoothness_of
@@ -20,8 +21,19 @@ class Iterate(NamedTuple):
     stuck: Flags  # no step made phi smaller: only rounding errors remain
 
 
+class Smooth(Protocol):
+    """What Newton's method asks of a loss: the Hessian of few unknowns, products with it of many."""
+
+    def value(self, w: Array, /) -> Number: ...
+    def grad(self, w: Array, /) -> Array: ...
+    def hessian(self, w: Array, /) -> Array: ...
+    def hessian_times(self, w: Array, /) -> Callable[[Array], Array]: ...
+    @property
+    def smoothness(self) -> Number: ...
+
+
 def minimise(
-    f: Any,  # an objective, of which many unknowns ask for hessian_times as well
+    f: Smooth,
     center: Array,
     weight: Number,
     start: Array,
@@ -102,7 +114,7 @@ def flops(kind: str, rows: Array, p: int) -> Array:
     return STEPS_TYPICAL * (2.0 * rows * p * p + 6.0 * rows * p + p**3 / 3)
 
 
-def conjugate_gradients(times: Any, b: Array, tolerance: Array) -> Array:
+def conjugate_gradients(times: Callable[[Array], Array], b: Array, tolerance: Array) -> Array:
     """Solve A x = b for a positive definite A given as a product, to a relative residual."""
     xp = namespace(b)
     bound = tolerance**2 * (b @ b)

@@ -73,11 +73,11 @@ def rank(trials: Mapping[float, Trial]) -> list[float]:
     """
     low = min((trial.end for trial in trials.values() if not trial.rises), default=np.inf)
 
-    def place(value: float) -> tuple[bool, float, float, float]:
+    def rank(value: float) -> tuple[bool, float, float, float]:
         trial = trials[value]
         return trial.rises, trial.hops_to(low), trial.end, value
 
-    return sorted(trials, key=place)
+    return sorted(trials, key=rank)
 
 
 def tune(
