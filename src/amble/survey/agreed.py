@@ -11,12 +11,11 @@ from amble.arrays import Array, Flags
 from amble.data.tables import Table
 from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few
+from amble.losses import LOSSES
 from amble.problem.assemble import Scaling
 from amble.survey.cells import EMPTY, MEAN, POLICIES, REFUSE, TEXT, Cells, Roles, find, find_features
 from amble.survey.disagreements import check_range, refuse_gaps
 from amble.survey.document import Level
-
-COX = "cox"
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Agreement:
     """What `agree` makes."""
 
     task: str
-    loss: str | None
+    loss: str
     labels: tuple[Level, ...]  # of classification
     features: tuple[Feature, ...]
     columns: tuple[str, ...]  # as the model has them: "age", "town=Ulm"
@@ -87,7 +86,7 @@ class Agreement:
                     refuse_gaps(whose, cells.name, int(cells.missing.sum()))
         used = found.used(self.missing)
         if not used.any():
-            raise AmbleError(f"{whose} has no row left without missing cells; fill some, or leave {whose} out.")
+            raise AmbleError(f"{whose} has no row that is complete and has a weight; leave {whose} out.")
         X = self._encoded(found.features, table, used)
 
         offset = found.roles["offset"].values[used] if self.offset is not None else None
@@ -95,8 +94,6 @@ class Agreement:
             logarithm = np.log(found.roles["exposure"].values[used])
             offset = logarithm if offset is None else offset + logarithm
         weight = found.roles["weight"].values[used] if self.weight is not None else None
-        if weight is not None and not weight.sum() > 0:
-            raise AmbleError(f"all weights of {whose} are zero; give its rows some weight, or leave {whose} out.")
         return Rows(X, self._targets(found, used, whose), weight, offset)
 
     def encode(self, table: Table, whose: str) -> Array:
@@ -131,8 +128,8 @@ class Agreement:
         if len(strange):
             column = next(column for column in table.columns if column.name == cells.name)
             raise AmbleError(
-                f"{table.place(int(strange[0]), column)} holds {str(texts[strange[0]])[:40]!r}, a level that no site "
-                "had in the survey; drop such rows, or run the survey again with them."
+                f"{table.location(int(strange[0]), column)} holds {str(texts[strange[0]])[:40]!r}, a level that no "
+                "site had in the survey; drop such rows, or run the survey again with them."
             )
         kept = [level for level in feature.levels if f"{feature.name}={level}" in self.columns]
         columns: Array = (texts[used][:, None] == np.array(kept, dtype=str)).astype(np.float64)
@@ -147,7 +144,7 @@ class Agreement:
                     f"the target {self.target!r} of {whose} is text, and the sites agreed on numbers; fix it."
                 )
             check_range(self.loss, float(y.min()), whose, self.target)
-            return np.where(found.roles["event"].values[used] == 1, y, -y) if self.loss == COX else y
+            return y if self.event is None else np.where(found.roles["event"].values[used] == 1, y, -y)
         if not text and all(isinstance(label, int) for label in self.labels) and (y == np.round(y)).all():
             y = y.astype(np.int64)
         strange = [label for label in np.unique(y).tolist() if label not in self.labels]
@@ -186,7 +183,7 @@ def from_json(text: str, whose: str) -> Agreement:
 def _wrong(agreement: Agreement) -> str:
     """What cannot be in an agreement; "" where all can."""
     names = (agreement.target, *(feature.name for feature in agreement.features), *agreement.columns)
-    optional = (agreement.event, agreement.offset, agreement.exposure, agreement.weight, agreement.loss)
+    optional = (agreement.event, agreement.offset, agreement.exposure, agreement.weight)
     texts = [*names, *(level for feature in agreement.features for level in feature.levels or ())]
     texts += [*(name for name in optional if name is not None), *(site.name for site in agreement.sites)]
     if not all(isinstance(text, str) and text for text in texts):
@@ -210,6 +207,8 @@ def _wrong(agreement: Agreement) -> str:
         return "its task or its policy about missing cells is unknown"
     if not all(type(label) in (str, int, float) for label in agreement.labels):
         return "its labels must be text or numbers"
+    if agreement.loss not in LOSSES:
+        return f"its loss {agreement.loss!r} is unknown"
     if type(agreement.intercept) is not bool:
         return "its intercept must be true or false"
     return ""

@@ -3,7 +3,7 @@
 The scaling is that of the rows of all sites in one table, treated as the policy about missing cells says:
 
     mean    a missing number becomes the mean of the column, a missing text its most frequent level (of several, the
-            first in the alphabet)
+            first in the alphabet); both by the rows' weights, where there are some
     drop    a row with a missing cell is left out
 
 Under both, a row without its target, event, offset, exposure or weight is left out.
@@ -16,26 +16,28 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from amble.data.encoding import CATEGORIES_MAX
+from amble.data.tables import Table
 from amble.data.targets import CLASSES_MAX, TASKS
 from amble.errors import AmbleError, unknown
-from amble.survey.agreed import COX, Agreement, Feature, Rows, Site, from_json
+from amble.losses import LOSSES, choose, named
+from amble.survey.agreed import Agreement, Feature, Rows, Site, from_json
 from amble.survey.cells import EMPTY, MEAN, NUMBER, POLICIES, REFUSE, ROLES, TEXT
 from amble.survey.disagreements import (
+    HAZARD,
+    IDENTITY,
+    LOG,
     check_columns,
     check_gaps,
     check_kinds,
     check_levels,
+    check_loss,
     check_range,
     check_roles,
-    check_weights,
 )
-from amble.survey.document import Document, Level, Summary
+from amble.survey.document import Document, Level, Summary, describe
 from amble.survey.pooling import pool
 
 __all__ = ["Agreement", "Feature", "Rows", "Site", "Wanted", "agree", "from_json"]
-
-CLASSIFIERS = ("logistic", "softmax")
-LOG_LINK = ("poisson", "gamma")
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,30 @@ class Wanted:
     intercept: bool = True
     scale: bool = True
     ridge: float = 1e-4
+
+    @property
+    def meant(self) -> str | None:
+        """The task that is said, or that the loss has."""
+        if self.task not in (None, *TASKS):
+            raise unknown("task", self.task, TASKS)
+        meant = None if self.loss is None else TASKS[not LOSSES[named(self.loss)].fits(0)]
+        if self.task and meant and self.task != meant:
+            raise AmbleError(f'task = "{self.task}" and loss = "{self.loss}" do not go together; leave one out.')
+        return self.task or meant
+
+    def describe(self, table: Table) -> Document:
+        """The description of one site's table that an agreement with these settings needs."""
+        return describe(
+            table,
+            self.target,
+            self.event,
+            self.offset,
+            self.exposure,
+            self.weight,
+            columns=self.columns,
+            task=self.meant,
+            missing=self.missing,
+        )
 
 
 class Encoding(NamedTuple):
@@ -75,26 +101,30 @@ def agree(documents: Mapping[str, Document], settings: Wanted) -> Agreement:
     check_roles(sites)
     check_columns(sites, settings.columns)
     check_gaps(sites, settings.missing)
-    check_weights(sites)
     targets = {site: document.target for site, document in sites.items()}
     check_kinds(targets)
     target, first = pool(list(targets.values())), next(iter(sites.values()))
     task = task_of(target, settings)
-    if task == "regression":
-        for site, summary in targets.items():
-            check_range(settings.loss, summary.min, site, target.name)
-    else:
+    if task == "classification":
         check_levels(targets, "a target of labels")
-    if (settings.loss == COX) != (first.event is not None):
-        raise AmbleError('loss = "cox" and an event column need each other; give both, or neither.')
-    encoding = encode(sites, settings)
-    shift = settings.scale and has_baseline(settings)
-    y_mean, y_std = target_scaling(target, sites, settings) if task == "regression" and settings.scale else (0.0, 1.0)
+    labels = labels_of(target) if task == "classification" else ()
+    loss = choose(settings.loss, len(labels))
+    if not labels:
+        for site, summary in targets.items():
+            check_range(loss, summary.min, site, target.name)
+    events = [document.event for document in sites.values() if document.event is not None]
+    check_loss(loss, target, first, any(summary.max > 0 for summary in events))
+    link = LOSSES[loss].link()
+    baseline = settings.intercept or link == HAZARD  # a baseline hazard, as an intercept, takes up what is subtracted
+    encoding = encode(sites, settings, baseline)
+    shift = settings.scale and baseline
+    exposed = math.fsum(document.exposed for document in sites.values())
+    y_mean, y_std = target_scaling(target, exposed, link) if settings.scale else (0.0, 1.0)
     roles = {role: getattr(first, role) for role in ROLES}
     return Agreement(
         task=task,
-        loss=settings.loss,
-        labels=labels_of(target) if task == "classification" else (),
+        loss=loss,
+        labels=labels,
         features=tuple(encoding.features),
         columns=tuple(encoding.columns),
         X_mean=tuple(encoding.means) if shift else (0.0,) * len(encoding.columns),
@@ -104,47 +134,32 @@ def agree(documents: Mapping[str, Document], settings: Wanted) -> Agreement:
         target=target.name,
         **{role: None if summary is None else summary.name for role, summary in roles.items()},
         missing=settings.missing,
-        intercept=settings.intercept and settings.loss != COX,
+        intercept=settings.intercept and link != HAZARD,
         ridge=settings.ridge,
-        sites=tuple(
-            Site(site, document.used, float(document.used) if document.weight is None else document.weight.total)
-            for site, document in sites.items()
-        ),
+        sites=tuple(Site(site, document.used, document.total) for site, document in sites.items()),
     )
 
 
-def has_baseline(settings: Wanted) -> bool:
-    """Whether a constant can be taken from every column: the intercept takes it up, or Cox's baseline hazard."""
-    return settings.intercept or settings.loss == COX
-
-
 def task_of(target: Summary, settings: Wanted) -> str:
-    """The task that is said, or that the loss has, or that the target looks like (see data.targets)."""
-    if settings.task not in (None, *TASKS):
-        raise unknown("task", settings.task, TASKS)
-    meant = None if settings.loss is None else TASKS[settings.loss in CLASSIFIERS]
-    if settings.task and meant and settings.task != meant:
-        raise AmbleError(f'task = "{settings.task}" and loss = "{settings.loss}" do not go together; leave one out.')
-    labels = target.kind == TEXT or (target.whole and 0 < target.distinct <= CLASSES_MAX and target.levels is not None)
-    task = settings.task or meant or TASKS[labels]
+    """The task that the settings mean, or that the target looks like (see data.targets)."""
+    labels = target.kind == TEXT or (target.levels is not None and target.whole and target.distinct <= CLASSES_MAX)
+    task = settings.meant or TASKS[labels]
     if task == "regression" and target.kind == TEXT:
-        raise AmbleError(
-            f'the target {target.name!r} is text, and regression needs numbers; give task = "classification".'
-        )
+        raise AmbleError(f'target {target.name!r} is text, and regression needs numbers; give task = "classification".')
     return task
 
 
 def labels_of(target: Summary) -> tuple[Level, ...]:
     """All labels, sorted: text, whole numbers or, where one is not whole, numbers."""
-    labels = [level for level, _ in target.levels or ()]
+    labels = [tally.level for tally in target.levels or ()]
     if len(labels) < 2:
         raise AmbleError(f"all labels are {labels[0]!r} at all sites; classification needs at least two classes.")
     return tuple(labels if target.kind == TEXT or target.whole else map(float, labels))
 
 
-def encode(sites: Mapping[str, Document], settings: Wanted) -> Encoding:
-    """Numbers as they are; text as one column per level, without the first where there is an intercept."""
-    encoding, rows = Encoding([], [], [], []), sum(document.used for document in sites.values())
+def encode(sites: Mapping[str, Document], settings: Wanted, baseline: bool) -> Encoding:
+    """Numbers as they are; text as one column per level, without the first where there is a baseline."""
+    encoding, total = Encoding([], [], [], []), math.fsum(document.total for document in sites.values())
     described = {site: {each.name: each for each in document.columns} for site, document in sites.items()}
     names = settings.columns or next(iter(described.values()))
     for name in names:
@@ -157,23 +172,21 @@ def encode(sites: Mapping[str, Document], settings: Wanted) -> Encoding:
             encoding.features.append(Feature(name, None, summary.mean if settings.missing == MEAN else None))
             encoding.columns.append(name)
             encoding.means.append(summary.mean)
-            encoding.stds.append(deviation(summary, rows))
+            encoding.stds.append(deviation(summary, total))
             continue
         check_levels(theirs, "a column of categories")
-        counts = {str(level): count for level, count in summary.levels or ()}
-        if len(counts) > CATEGORIES_MAX:
-            raise AmbleError(
-                f"{name!r} has {len(counts)} levels over all sites, more than {CATEGORIES_MAX}; group them."
-            )
-        fill = max(counts, key=lambda level: counts[level]) if settings.missing == MEAN else None
-        encoding.features.append(Feature(name, tuple(counts), fill))
+        weights = {str(tally.level): tally.weight for tally in summary.levels or ()}
+        if len(weights) > CATEGORIES_MAX:
+            raise AmbleError(f"{name!r} has {len(weights)} levels in all, more than {CATEGORIES_MAX}; group them.")
+        fill = max(weights, key=lambda level: weights[level]) if settings.missing == MEAN else None
+        encoding.features.append(Feature(name, tuple(weights), fill))
         if fill is not None:
-            counts[fill] += rows - summary.count
-        for level in list(counts)[has_baseline(settings) :]:
-            count = counts[level]
+            weights[fill] += total - summary.weight
+        for level in list(weights)[baseline:]:
+            mean = min(weights[level] / total, 1.0)
             encoding.columns.append(f"{name}={level}")
-            encoding.means.append(count / rows)
-            encoding.stds.append(math.sqrt(count * (rows - count)) / rows or 1.0)
+            encoding.means.append(mean)
+            encoding.stds.append(spread(math.sqrt(mean * (1 - mean)), 1.0))
     if not encoding.columns:
         raise AmbleError("every column has one level only at all sites; a model needs a column that varies.")
     twice = [name for name, times in Counter(encoding.columns).items() if times > 1]
@@ -182,20 +195,18 @@ def encode(sites: Mapping[str, Document], settings: Wanted) -> Encoding:
     return encoding
 
 
-def deviation(summary: Summary, rows: int) -> float:
-    """The standard deviation where missing cells are filled with the mean, which adds nothing to M2. As `fit_scaling`
-    does, a constant column is only shifted."""
-    std = math.sqrt(summary.M2 / rows)
-    return std if std > 1e-12 * (1 + max(abs(summary.min), abs(summary.max))) else 1.0
+def deviation(summary: Summary, total: float) -> float:
+    """The standard deviation; missing cells, filled with the mean, add to the weight and nothing to M2."""
+    return spread(math.sqrt(summary.M2 / total), max(abs(summary.min), abs(summary.max)))
 
 
-def target_scaling(target: Summary, sites: Mapping[str, Document], settings: Wanted) -> tuple[float, float]:
+def spread(std: float, largest: float) -> float:
+    """As in `fit_scaling`, a constant column is only shifted."""
+    return std if std > 1e-12 * (1 + largest) else 1.0
+
+
+def target_scaling(target: Summary, exposed: float, link: str) -> tuple[float, float]:
     """y_mean and y_std. With a log link the mean is the logarithm of the base rate, at which training begins."""
-    if settings.loss == COX:
-        return 0.0, 1.0
-    if settings.loss not in LOG_LINK:
-        return target.mean, deviation(target, target.count)
-    exposures = [document.exposure for document in sites.values() if document.exposure is not None]
-    if not target.mean > 0:
-        raise AmbleError(f"the target {target.name!r} is zero in all rows; there is nothing to learn from it.")
-    return math.log(target.mean / (pool(exposures).mean if exposures else 1.0)), 1.0
+    if link == IDENTITY:
+        return target.mean, deviation(target, target.weight)
+    return (math.log(target.weight * target.mean / exposed), 1.0) if link == LOG else (0.0, 1.0)

@@ -17,6 +17,8 @@ REFUSE, MEAN, DROP = POLICIES = ("refuse", "mean", "drop")
 ROLES = ("event", "offset", "exposure", "weight")
 ABSENT = frozenset(("", "nan", "na", "n/a", "#n/a", "<na>", "null"))  # whatever the case
 NUMBER_MAX = 1e100  # so that squares and their sums stay finite
+OFFSET_MAX = 100.0
+ROLE_MAX = 1e15  # of a weight or an exposure
 TEXT_MAX = 200  # characters of a name or a level
 
 
@@ -28,10 +30,6 @@ class Cells(NamedTuple):
     values: NDArray[Any]
     missing: Flags
 
-    def at(self, rows: Flags) -> NDArray[Any]:
-        """The cells of these rows that are not missing."""
-        return self.values[rows & ~self.missing]
-
 
 class Roles(NamedTuple):
     """A table's columns by what they are for."""
@@ -41,9 +39,9 @@ class Roles(NamedTuple):
     features: tuple[Cells, ...]
 
     def used(self, missing: str) -> Flags:
-        """The rows that are used. A missing cell can be filled, but nobody can fill a target, a weight or an exposure:
-        their rows are left out."""
-        used = np.ones(len(self.target.missing), bool)
+        """The rows that are used: they have some weight. A missing cell can be filled, but nobody can fill a target, an
+        exposure and so on: such rows are left out."""
+        used = self.roles["weight"].values > 0 if "weight" in self.roles else np.ones(len(self.target.missing), bool)
         if missing != REFUSE:
             for cells in (self.target, *self.roles.values(), *(self.features if missing == DROP else ())):
                 used &= ~cells.missing
@@ -110,7 +108,7 @@ def read(table: Table, column: Column) -> Cells:
     missing = np.isnan(numbers)
     large = np.flatnonzero(np.abs(numbers) > NUMBER_MAX)
     if len(large):
-        place, cell = table.place(int(large[0]), column), numbers[large[0]]
+        place, cell = table.location(int(large[0]), column), numbers[large[0]]
         raise AmbleError(f"{place} is {cell:g}; numbers go up to {NUMBER_MAX:g}: fix it, or leave the cell empty.")
     return Cells(column.name, EMPTY if missing.all() else NUMBER, numbers, missing)
 
@@ -122,14 +120,14 @@ def _check_texts(table: Table, column: Column, missing: Flags) -> None:
     if is_amounts(Column(column.name, [texts[row] for row in there], None)):
         row = next(row for row in there if as_numbers([texts[row]]) is None)
         raise AmbleError(
-            f"{table.place(row, column)} holds {texts[row][:40]!r}, and most of the column is numbers; fix it, or "
+            f"{table.location(row, column)} holds {texts[row][:40]!r}, and most of the column is numbers; fix it, or "
             "leave the cell empty if the value is not known."
         )
     for row in there:
         if len(texts[row]) > TEXT_MAX or not texts[row].isprintable():
             raise AmbleError(
-                f"{table.place(row, column)} holds {texts[row][:40]!r}; a text has at most {TEXT_MAX} characters, all "
-                "of them printable: fix it, or leave the column out."
+                f"{table.location(row, column)} holds {texts[row][:40]!r}; a text has at most {TEXT_MAX} characters, "
+                "all of them printable: fix it, or leave the column out."
             )
 
 
@@ -140,15 +138,21 @@ def _numbers(table: Table, column: Column, role: str) -> Cells:
         row = next(
             k for k, text in enumerate(column.texts or ()) if not cells.missing[k] and as_numbers([text]) is None
         )
-        raise AmbleError(f"{table.place(row, column)} is {cells.values[row][:40]!r}; the {role} must be a number.")
+        raise AmbleError(f"{table.location(row, column)} is {cells.values[row][:40]!r}; the {role} must be a number.")
     tests = {
         "event": (cells.values != 0) & (cells.values != 1),
-        "exposure": cells.values <= 0,
-        "weight": cells.values < 0,
+        "exposure": (cells.values <= 0) | (cells.values > ROLE_MAX),
+        "weight": (cells.values < 0) | (cells.values > ROLE_MAX),
+        "offset": np.abs(cells.values) > OFFSET_MAX,
     }
-    wanted = {"event": "0 (censored) or 1", "exposure": "above zero", "weight": "zero or more"}
-    wrong = np.flatnonzero(tests.get(role, False) & ~cells.missing)
+    wanted = {
+        "event": "0 (censored) or 1",
+        "exposure": f"above zero, and at most {ROLE_MAX:g}",
+        "weight": f"zero or more, and at most {ROLE_MAX:g}",
+        "offset": f"from -{OFFSET_MAX:g} to {OFFSET_MAX:g}, as it is added inside an exponential",
+    }
+    wrong = np.flatnonzero(tests[role] & ~cells.missing)
     if len(wrong):
-        place, cell = table.place(int(wrong[0]), column), cells.values[wrong[0]]
+        place, cell = table.location(int(wrong[0]), column), cells.values[wrong[0]]
         raise AmbleError(f"{place} is {cell:g}; the {role} must be {wanted[role]}.")
     return cells

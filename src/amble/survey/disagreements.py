@@ -2,14 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from amble.data.tables import as_numbers
 from amble.errors import AmbleError, few
+from amble.losses import LOSSES
 from amble.survey.cells import EMPTY, NUMBER, REFUSE, ROLES, TEXT
 from amble.survey.document import LEVELS_MAX, Document, Summary
 
 NAME_COLUMNS = "name the columns to use in [model] columns"
 FILL = 'fill them, or set missing = "mean" or "drop"'
-LEAST = {"poisson": (0.0, "zero or more"), "gamma": (0.0, "above zero"), "cox": (0.0, "above zero")}
+
+
+IDENTITY, LOG, HAZARD = "identity", "log", "hazard"  # links: see amble.losses
 
 Sites = Mapping[str, Document]
 
@@ -52,9 +57,9 @@ def check_kinds(summaries: Mapping[str, Summary]) -> None:
     numbers = [site for site, summary in summaries.items() if summary.kind == NUMBER]
     if not texts or not numbers:
         return
-    levels = summaries[texts[0]].levels or ()
-    example = next((level for level, _ in levels if as_numbers([str(level)]) is None), None)
-    such = "" if example is None else f" ({str(example)[:40]!r}, for example)"
+    levels = [str(tally.level) for tally in summaries[texts[0]].levels or ()]
+    example = next((level for level in levels if as_numbers([level]) is None), None)
+    such = "" if example is None else f" ({example[:40]!r}, for example)"
     if len(texts) <= len(numbers):
         problem = f"text at {_listed(texts)}{such} and numbers elsewhere"
     else:
@@ -77,10 +82,9 @@ def check_gaps(sites: Sites, missing: str) -> None:
     for site, document in sites.items():
         if not document.used:
             worst = max(document.all, key=lambda summary: summary.missing)
-            raise AmbleError(
-                f"{site} has no row left without missing cells ({worst.missing:,} of {document.rows:,} are missing in "
-                f"{worst.name!r}); leave that column out, or leave {site} out."
-            )
+            cause = f"{worst.missing:,} of {document.rows:,} cells of {worst.name!r} are missing"
+            cause = cause if worst.missing else "no row has a weight above zero"
+            raise AmbleError(f"no row of {site} can be used: {cause}; leave that column out, or leave {site} out.")
 
 
 def refuse_gaps(site: str, name: str, count: int, more: str = "", advice: str = FILL) -> None:
@@ -99,19 +103,35 @@ def check_levels(summaries: Mapping[str, Summary], role: str) -> None:
             )
 
 
-def check_range(loss: str | None, low: float, site: str, name: str) -> None:
-    """Targets that the loss can take."""
-    if loss not in LEAST:
-        return
-    least, words = LEAST[loss]
-    if low < least or (low == least and words == "above zero"):
-        raise AmbleError(f"{site} has {low:g} in its target {name!r}; {loss} needs targets that are {words}.")
+def check_range(loss: str, low: float, site: str, name: str) -> None:
+    """The lowest target of a site is one that the loss can take."""
+    if LOSSES[loss].link() == HAZARD:
+        flaw = None if low > 0 else f"times above zero, and there is {low:g}"
+    else:
+        flaw = LOSSES[loss].flaw(np.array([low, 1.0]))  # with a 1, since one site's targets may all be zero
+    if flaw:
+        raise AmbleError(f"target {name!r} of {site}: {loss} needs {flaw}; fix it, or choose another loss.")
 
 
-def check_weights(sites: Sites) -> None:
-    for site, document in sites.items():
-        if document.weight is not None and document.weight.total <= 0:
-            raise AmbleError(f"all weights of {site} are zero; leave {site} out, or give its rows some weight.")
+def check_loss(loss: str, target: Summary, document: Document, events: bool) -> None:
+    """The loss goes with the roles that columns have, and with the targets of all sites together."""
+    link = LOSSES[loss].link()
+    if (link == HAZARD) != (document.event is not None):
+        raise AmbleError('loss = "cox" and an event column need each other; give both, or neither.')
+    for role in ("offset", "exposure"):
+        if getattr(document, role) is not None and link != LOG:
+            fit = [name for name, kind in LOSSES.items() if kind.link() == LOG]
+            raise AmbleError(f"an {role} is given, and {loss} has no log link; leave it out, or choose {_or(fit)}.")
+    if link == HAZARD:
+        flaw = None if events else "events, and every row of every site is censored"
+    else:
+        flaw = LOSSES[loss].flaw(np.array([target.min, target.max])) if LOSSES[loss].fits(0) else None
+    if flaw:
+        raise AmbleError(f"target {target.name!r}: {loss} needs {flaw}.")
+
+
+def _or(names: Sequence[str]) -> str:
+    return " or ".join(names)
 
 
 def _who(sites: Sequence[str]) -> str:

@@ -1,24 +1,27 @@
 """One site's description of its table: counts, moments and levels per column, and no rows.
 
-    mean = sum x / n        M2 = sum (x - mean)^2        of the cells that are there, in the rows that are used
+    mean = sum s x / sum s        M2 = sum s (x - mean)^2        of the cells that are there, in the rows that are used
 
-From these, the mean and deviation of all sites' rows follow exactly. Which rows are used depends on what is done about
-missing cells, so a document is made for one policy:
+with s the weight of a row, 1 where no column has weights. A row of weight zero is not used. From these, the mean and
+deviation of all sites' rows follow exactly. Which rows are used depends on what is done about missing cells, so a
+document is made for one policy:
 
-    refuse    all rows (the agreement refuses a missing cell, and names it)
+    refuse    all rows (and the agreement refuses a missing cell, and names it)
     mean      the rows whose target, event, offset, exposure and weight are there
     drop      the rows without any missing cell
 """
 
 import json
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from amble.arrays import Array, Flags
 from amble.data.tables import Table
 from amble.data.targets import CLASSES_MAX
 from amble.errors import AmbleError, unknown
@@ -31,6 +34,7 @@ from amble.survey.cells import (
     NUMBER_MAX,
     POLICIES,
     REFUSE,
+    ROLE_MAX,
     ROLES,
     TEXT,
     TEXT_MAX,
@@ -43,9 +47,18 @@ LEVELS_MAX = 100  # of one column at one site
 COLUMNS_MAX = 10_000
 ROWS_MAX = 2**53
 WHOLE_MAX = 2.0**53  # float64 counts by one up to here
+SUM_MAX = 4 * NUMBER_MAX**2 * ROLE_MAX * ROWS_MAX  # no M2 is larger
 UNPACKED_MAX = 16 * 2**20  # bytes: a document that unpacks to more is refused
 
 Level = str | int | float
+
+
+class Tally(NamedTuple):
+    """One level or label, how many cells have it, and the sum of their rows' weights."""
+
+    level: Level
+    cells: int
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -57,18 +70,14 @@ class Summary:
     kind: str  # one of cells.KINDS
     count: int
     missing: int
+    weight: float = 0.0  # of the cells that are described: their count where no column has weights
     mean: float = 0.0
     M2: float = 0.0
     min: float = 0.0
     max: float = 0.0
     whole: bool = False  # whether all its numbers are whole
     distinct: int = 0  # how many texts it has; of a target also how many labels
-    levels: tuple[tuple[Level, int], ...] | None = None  # each with its count, sorted; None where there are too many
-
-    @property
-    def total(self) -> float:
-        """The sum of its numbers."""
-        return self.count * self.mean
+    levels: tuple[Tally, ...] | None = None  # sorted; None where there are too many, or none are counted
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,8 @@ class Document:
     rows: int
     used: int  # rows that are used under the policy `missing`
     missing: str
+    total: float  # the sum of the weights of the rows that are used
+    exposed: float  # the same, each times its exposure and exp(offset)
     target: Summary
     columns: tuple[Summary, ...]
     event: Summary | None = None
@@ -117,47 +128,60 @@ def describe(
         raise unknown("way to treat missing cells", missing, POLICIES)
     names = {"event": event, "offset": offset, "exposure": exposure, "weight": weight}
     found = find(table, target, names, columns)
-    used = found.used(missing)
-
-    def of(cells: Cells) -> Summary:
-        return summarise(cells, cells.at(used), int(cells.missing.sum()))
-
-    described = of(found.target)
+    used, ones = found.used(missing), np.ones(len(found.target.missing))
+    weights = found.roles["weight"].values if weight is not None else ones
+    exposures = found.roles["exposure"].values if exposure is not None else ones
+    offsets = found.roles["offset"].values if offset is not None else 0 * ones
+    described = summarise(found.target, used, weights)
     if described.kind == NUMBER and task != "regression":
-        described = with_labels(described, found.target.at(used), LEVELS_MAX if task else CLASSES_MAX, bool(task))
+        most = CLASSES_MAX if task is None else LEVELS_MAX
+        described = with_labels(described, found.target, used, weights, most, any_number=task is not None)
     return Document(
         rows=len(used),
         used=int(used.sum()),
         missing=missing,
+        total=float(weights[used].sum()),
+        exposed=float(np.nansum((weights * exposures * np.exp(offsets))[used])),  # missing cells are refused later
         target=described,
-        columns=tuple(map(of, found.features)),
-        **{role: of(cells) for role, cells in found.roles.items()},
+        columns=tuple(summarise(cells, used, weights) for cells in found.features),
+        **{role: summarise(cells, used, ones if role == "weight" else weights) for role, cells in found.roles.items()},
     )
 
 
-def summarise(cells: Cells, values: NDArray[Any], missing: int) -> Summary:
-    """A column's summary from the cells that are described."""
-    if not len(values):
+def summarise(cells: Cells, used: Flags, weights: Array) -> Summary:
+    """A column's summary from the cells that are there in the rows that are used."""
+    there, missing = used & ~cells.missing, int(cells.missing.sum())
+    values, s = cells.values[there], weights[there]
+    count, total = len(values), float(s.sum())
+    if not count:
         return Summary(cells.name, EMPTY, 0, missing)
     if cells.kind == TEXT:
-        texts, counts = np.unique(values, return_counts=True)
-        levels = tuple(zip(texts.tolist(), counts.tolist(), strict=True)) if len(texts) <= LEVELS_MAX else None
-        return Summary(cells.name, TEXT, len(values), missing, distinct=len(texts), levels=levels)
+        levels = tallies(values, s)
+        known = levels if len(levels) <= LEVELS_MAX else None
+        return Summary(cells.name, TEXT, count, missing, total, distinct=len(levels), levels=known)
     low, high = float(values.min()), float(values.max())
-    near = values.mean()
-    mean = float(np.clip(near + (values - near).mean(), low, high))  # rounding may not lead out of the column's range
-    M2 = float(np.square(values - mean).sum())
+    near = (s * values).sum() / total
+    mean = float(np.clip(near + (s * (values - near)).sum() / total, low, high))  # rounding stays within the range
+    M2 = float((s * np.square(values - mean)).sum())
     whole = bool((values == np.round(values)).all() and max(abs(low), abs(high)) < WHOLE_MAX)
-    return Summary(cells.name, NUMBER, len(values), missing, mean, M2, low, high, whole)
+    return Summary(cells.name, NUMBER, count, missing, total, mean, M2, low, high, whole)
 
 
-def with_labels(summary: Summary, values: NDArray[Any], most: int, any_number: bool) -> Summary:
-    """The summary of a target of numbers, with its labels and their counts where they may be labels."""
-    labels, counts = np.unique(values, return_counts=True)
-    if len(labels) > most or not (summary.whole or any_number):
+def with_labels(summary: Summary, cells: Cells, used: Flags, weights: Array, most: int, any_number: bool) -> Summary:
+    """The summary of a target of numbers, with its labels where they may be labels."""
+    there = used & ~cells.missing
+    values = cells.values[there]
+    if len(np.unique(values)) > most or not (summary.whole or any_number):
         return summary
-    numbers = (labels.astype(np.int64) if summary.whole else labels).tolist()
-    return replace(summary, distinct=len(labels), levels=tuple(zip(numbers, counts.tolist(), strict=True)))
+    labels = tallies(values.astype(np.int64) if summary.whole else values, weights[there])
+    return replace(summary, distinct=len(labels), levels=labels)
+
+
+def tallies(values: NDArray[Any], weights: Array) -> tuple[Tally, ...]:
+    """The different values, sorted."""
+    levels, index, counts = np.unique(values, return_inverse=True, return_counts=True)
+    sums = np.bincount(index, weights, len(levels))
+    return tuple(map(Tally, levels.tolist(), counts.tolist(), sums.tolist()))
 
 
 def to_bytes(document: Document) -> bytes:
@@ -195,12 +219,14 @@ def _document(fields: Any) -> Document:
     rows = _whole(fields["rows"], 1, ROWS_MAX)
     used = _whole(fields["used"], 0, rows)
     missing, columns = fields["missing"], fields["columns"]
-    _need(missing in POLICIES and (missing != REFUSE or used == rows), "its policy about missing cells is unknown")
+    _need(missing in POLICIES, "its policy about missing cells is unknown")
     _need(isinstance(columns, list) and 0 < len(columns) <= COLUMNS_MAX, "it has no columns, or too many")
     document = Document(
         rows,
         used,
         missing,
+        _positive(fields["total"], used),
+        _positive(fields["exposed"], None),
         _summary(fields["target"], rows, used),
         tuple(_summary(column, rows, used) for column in columns),
         **{role: _summary(fields[role], rows, used) for role in ROLES if role in fields},
@@ -226,30 +252,33 @@ def _summary(fields: Any, rows: int, used: int) -> Summary:
     missing = _whole(fields["missing"], 0, rows)
     count = _whole(fields["count"], 0, min(used, rows - missing))
     distinct = _whole(fields["distinct"], 0, count)
+    weight = _positive(fields["weight"], count)
     mean, M2, low, high = numbers = [_number(fields[key]) for key in ("mean", "M2", "min", "max")]
     levels = None if fields["levels"] is None else tuple(_level(level, kind) for level in fields["levels"])
     if kind == NUMBER:
         _need(low <= mean <= high, f"the mean of {name!r} is outside its range")
-        _need(0 <= M2 <= count * (high - low) ** 2, f"the deviation of {name!r} cannot be")
+        _need(0 <= M2 <= weight * (high - low) ** 2, f"the deviation of {name!r} cannot be")
     else:
         _need(not any(numbers) and not whole, f"{name!r} is no column of numbers")
     _need((count == 0) == (kind == EMPTY), f"the count of {name!r} cannot be")
     if levels is not None:
-        texts = [level for level, _ in levels]
+        texts = [tally.level for tally in levels]
         _need(texts == sorted(set(texts)) and len(texts) == distinct <= LEVELS_MAX, f"{name!r} has a level twice")
-        _need(sum(each for _, each in levels) == count, f"the levels of {name!r} do not add up")
+        _need(sum(tally.cells for tally in levels) == count, f"the levels of {name!r} do not add up")
+        sums = math.fsum(tally.weight for tally in levels)
+        _need(math.isclose(sums, weight, rel_tol=1e-9), f"the weights of {name!r} do not add up")
         _need(not whole or all(isinstance(text, int) for text in texts), f"the labels of {name!r} must be whole")
     _need(kind != TEXT or (levels is None) == (distinct > LEVELS_MAX), f"the levels of {name!r} are missing")
-    return Summary(name, kind, count, missing, mean, M2, low, high, whole, distinct, levels)
+    return Summary(name, kind, count, missing, weight, mean, M2, low, high, whole, distinct, levels)
 
 
-def _level(level: Any, kind: str) -> tuple[Level, int]:
-    text, count = level
+def _level(level: Any, kind: str) -> Tally:
+    text, count, weight = level
     if kind == TEXT:
         _need(_is_text(text), "a level is no printable text")
     elif type(text) is not int or abs(text) > WHOLE_MAX:
         text = _number(text)
-    return text, _whole(count, 1, ROWS_MAX)
+    return Tally(text, _whole(count, 1, ROWS_MAX), _positive(weight, 1))
 
 
 def _is_text(value: Any) -> bool:
@@ -262,9 +291,15 @@ def _whole(value: Any, least: int, most: int) -> int:
 
 
 def _number(value: Any) -> float:
-    most = NUMBER_MAX**2 * ROWS_MAX
-    _need(type(value) in (int, float) and abs(value) <= most, "a number is not finite")
+    _need(type(value) in (int, float) and abs(value) <= SUM_MAX, "a number is not finite")
     return float(value)
+
+
+def _positive(value: Any, count: int | None) -> float:
+    """The sum of so many weights; None: of any number of them."""
+    number = _number(value)
+    _need(number >= 0 and (count is None or (number > 0) == (count > 0)), "a weight is not above zero")
+    return number
 
 
 def _need(condition: bool, problem: str) -> None:
