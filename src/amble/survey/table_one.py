@@ -5,7 +5,7 @@ the weights.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from amble.survey.cells import NUMBER, TEXT
@@ -15,8 +15,8 @@ from amble.survey.pooling import pool
 
 ALL = "all sites"
 KEYS = ("site", "column", "level", "count", "share", "mean", "deviation", "min", "max", "missing")
-WIDTHS = (21, 10, 11, 11, 10, 10, 7)  # 80 characters in all
-SITE_WIDTH, SITES_PER_BLOCK = 19, 3
+WIDTHS = (20, 10, 11, 11, 10, 10, 8)  # 80 characters in all
+SITE_WIDTH, SITES_PER_BLOCK = 20, 3
 
 
 def table_one(documents: Mapping[str, Document], sites: bool = False) -> list[dict[str, Any]]:
@@ -67,12 +67,14 @@ def rows_of(site: str, summary: Summary) -> Iterator[dict[str, Any]]:
 
 def deviation(summary: Summary) -> float:
     """That of a sample; nan of one cell."""
-    return math.sqrt(summary.M2 / summary.weight * summary.count / (summary.count - 1)) if summary.count > 1 else math.nan
+    return (
+        math.sqrt(summary.M2 / summary.weight * summary.count / (summary.count - 1)) if summary.count > 1 else math.nan
+    )
 
 
 def as_text(documents: Mapping[str, Document], sites: bool = False) -> str:
-    """The table for a terminal, 80 characters wide: one line per column and per level. With `sites` one column per site,
-    three side by side."""
+    """The table for a terminal, at most 80 characters wide: one line per column and per level; with `sites`, sites are
+    side by side."""
     columns = pooled(documents)
     if not sites:
         return _lines(columns)
@@ -115,7 +117,9 @@ def _block(columns: Mapping[str, Mapping[str, Summary]], sites: list[str], docum
 def _moments(summary: Summary | None) -> str:
     if summary is None:
         return "no such column"
-    return f"{summary.mean:.4g} ({deviation(summary):.4g})" if summary.kind == NUMBER else ""
+    if summary.kind != NUMBER:
+        return ""
+    return f"{summary.mean:.4g} ({deviation(summary):.4g})" if summary.count > 1 else f"{summary.mean:.4g}"
 
 
 def _count(summary: Summary | None, level: Any) -> str:
@@ -129,9 +133,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _line(cells: Any, widths: tuple[int, ...]) -> str:
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     """The first cell to the left and the others to the right, each cut to its width."""
-    first, *others = cells
-    name = first if len(first) < widths[0] else first[: widths[0] - 2] + "…"
-    numbers = (f"{cell if len(cell) < width else cell[: width - 2] + '…':>{width}}" for cell, width in zip(others, widths[1:], strict=True))
-    return (name.ljust(widths[0]) + "".join(numbers)).rstrip()
+    cut = [cell if len(cell) < width else f"{cell[: width - 2]}…" for cell, width in zip(cells, widths, strict=True)]
+    padded = [f"{cell:>{width}}" for cell, width in zip(cut[1:], widths[1:], strict=True)]
+    return "".join((cut[0].ljust(widths[0]), *padded)).rstrip()
