@@ -92,7 +92,7 @@ def _lines(columns: Mapping[str, Mapping[str, Summary]]) -> str:
             extremes = f"{summary.min:.4g}", f"{summary.max:.4g}"
             moments = (f"{summary.mean:.4g}", f"{deviation(summary):.4g}", *extremes)
         elif summary.levels is None and summary.distinct:
-            moments = ("many texts", "", "", "")
+            moments = (f"{summary.distinct:,} texts", "", "", "")
         lines.append((name, f"{summary.count:,}", *moments, f"{summary.missing:,}"))
         for level, cells, weight in summary.levels or () if summary.kind == TEXT else ():
             lines.append((f"  {level}", f"{cells:,}", _percent(weight / summary.weight), "", "", "", ""))
@@ -118,7 +118,7 @@ def _moments(summary: Summary | None) -> str:
     if summary is None:
         return "no such column"
     if summary.kind != NUMBER:
-        return ""
+        return f"{summary.distinct:,} texts" if summary.levels is None and summary.distinct else ""
     return f"{summary.mean:.4g} ({deviation(summary):.4g})" if summary.count > 1 else f"{summary.mean:.4g}"
 
 
