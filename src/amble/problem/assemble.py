@@ -1,12 +1,14 @@
 """From rows to stacked objectives: check, scale, add the intercept, weigh, stack what each agent holds."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from amble.arrays import Tree, tree_map
+from amble.arrays import Array, Indices, Tree, tree_map
 from amble.data.partition import Parts, holdings
-from amble.data.targets import TASKS
+from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, is_number, unknown
 from amble.losses import LOSSES, choose
 
@@ -17,8 +19,8 @@ AGENTS_AT_A_TIME = 512
 class Scaling(NamedTuple):
     """What was subtracted and divided by, fitted on training rows."""
 
-    X_mean: Any
-    X_std: Any
+    X_mean: Array
+    X_std: Array
     y_mean: float
     y_std: float
 
@@ -26,12 +28,12 @@ class Scaling(NamedTuple):
 class Heldout(NamedTuple):
     """Test rows in the units of the model: scaled, with the intercept's column of ones; labels as their numbers."""
 
-    X: Any
-    y: Any
+    X: Array
+    y: Targets
     y_mean_train: float
 
 
-def check_rows(X: Any, y: Any, task: str, whose: str) -> tuple[Any, Any]:
+def check_rows(X: ArrayLike, y: ArrayLike | None, task: str, whose: str) -> tuple[Array, Targets]:
     """X as float64 (d, p) and y (d), or one sentence on what is wrong with them."""
     if task not in TASKS:
         raise unknown("task", task, TASKS)
@@ -68,10 +70,10 @@ def check_rows(X: Any, y: Any, task: str, whose: str) -> tuple[Any, Any]:
     return X, y
 
 
-def fit_scaling(X: Any, y: Any, scale: bool, regression: bool) -> Scaling:
+def fit_scaling(X: Array, y: Targets, scale: bool, regression: bool) -> Scaling:
     """Means and standard deviations of the training rows; a constant column is only shifted."""
 
-    def spread(v: Any) -> Any:
+    def spread(v: Array) -> Array:
         std = v.std(axis=0)
         return np.where(std > 1e-12 * (1 + np.abs(v).max(axis=0)), std, 1.0)
 
@@ -81,13 +83,13 @@ def fit_scaling(X: Any, y: Any, scale: bool, regression: bool) -> Scaling:
     return Scaling(X.mean(axis=0), spread(X), *target)
 
 
-def prepare(X: Any, scaling: Scaling, intercept: bool) -> Any:
+def prepare(X: Array, scaling: Scaling, intercept: bool) -> Array:
     """Rows in the model's own units: scaled, with a column of ones for the intercept."""
     X = (X - scaling.X_mean) / scaling.X_std
     return np.column_stack([X, np.ones(len(X))]) if intercept else X
 
 
-def targets_in_units(y: Any, scaling: Scaling, labels: Any) -> Any:
+def targets_in_units(y: Targets, scaling: Scaling, labels: Iterable[object] | None) -> Targets:
     """Targets in the model's own units: scaled or, with labels, the place of each in that list."""
     if labels is None:
         return (y - scaling.y_mean) / scaling.y_std
@@ -96,7 +98,7 @@ def targets_in_units(y: Any, scaling: Scaling, labels: Any) -> Any:
     return np.array([number[label] for label in values.tolist()])[place]
 
 
-def ridges(ridge: float, columns: int, intercept: bool) -> Any:
+def ridges(ridge: float, columns: int, intercept: bool) -> Array:
     """The penalty on each unknown: none on the intercept, which is the last."""
     penalty = np.full(columns, float(ridge))
     penalty[columns - intercept :] = 0.0
@@ -104,10 +106,10 @@ def ridges(ridge: float, columns: int, intercept: bool) -> Any:
 
 
 def assemble(
-    X: Any,
-    y: Any,
+    X: Array,
+    y: Targets,
     parts: Parts,
-    test: tuple[Any, Any] | None,
+    test: tuple[Array, Targets] | None,
     *,
     task: str,
     ridge: float = 1e-4,
@@ -163,7 +165,7 @@ def assemble(
     }
 
 
-def check_test_labels(y: Any, labels: Any) -> None:
+def check_test_labels(y: Targets, labels: Targets) -> None:
     """A model can never be right on a label that it was not shown, so such test rows are a slip."""
     strange = sorted(set(np.unique(y).tolist()) - set(labels.tolist()), key=str)
     if strange:
@@ -175,7 +177,7 @@ def check_test_labels(y: Any, labels: Any) -> None:
 
 
 def stack(
-    rows: Any, wanted: Any, parts: Parts, penalty: Any, classes: int, weights: str, loss: str | None = None
+    rows: Array, wanted: Targets, parts: Parts, penalty: Array, classes: int, weights: str, loss: str | None = None
 ) -> Tree:
     """Each agent's objective, stacked."""
     kind = LOSSES[choose(loss, classes)]
@@ -183,7 +185,7 @@ def stack(
     sizes = np.array([len(part) for part in parts])
     shares = np.ones(N) if weights == "agents" else N * sizes / sizes.sum()
 
-    def block(chosen: Any) -> Tree:
+    def block(chosen: Indices) -> Tree:
         """Some agents, padded to the largest of them with rows of weight zero."""
         d = sizes[chosen].max()
         X, y, weight = np.zeros((len(chosen), d, p)), np.zeros((len(chosen), d)), np.zeros((len(chosen), d))

@@ -7,10 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amble import losses
+from amble.arrays import Array
+from amble.data.targets import Targets
 from amble.errors import AmbleError, shown
-from amble.problem.assemble import Scaling, prepare
+from amble.problem.assemble import Heldout, Scaling, prepare
 from amble.problem.rows import check_width, in_order
 
+SCORES_AT_ONCE = 2**22  # predictions that are in memory at a time
 METRICS = {"regression": "NMSE", "classification": "accuracy"}
 
 
@@ -28,7 +31,7 @@ def predict(
     return np.asarray(predicted * scaling.y_std + scaling.y_mean if labels is None else np.asarray(labels)[predicted])
 
 
-def guess(W: Any, rows: Any, classes: int) -> Any:
+def guess(W: Array, rows: Array, classes: int) -> Array:
     """Predictions of several models, one per row of W, on rows in the models' units: targets, or label numbers."""
     numbers, columns = W.shape[1], rows.shape[1]
     kind = losses.for_model(numbers, columns, classes)
@@ -40,11 +43,24 @@ def guess(W: Any, rows: Any, classes: int) -> Any:
     return kind.predict(W, rows)
 
 
-def score(predicted: Any, y: Any, mean: float, regression: bool) -> Any:
+def score(predicted: Targets, y: Targets, mean: float, regression: bool) -> Array:
     """Of each row of predictions the NMSE |predicted - y|^2 / |y - mean|^2 (nan if all y are the mean), or accuracy."""
     if not regression:
-        return np.mean(predicted == y, axis=-1)
-    return np.sum((predicted - y) ** 2, axis=-1) / (np.sum((y - mean) ** 2) or np.nan)
+        return np.asarray(np.mean(predicted == y, axis=-1))
+    return np.asarray(np.sum((predicted - y) ** 2, axis=-1) / (np.sum((y - mean) ** 2) or np.nan))
+
+
+def metrics(W: Array, heldout: Heldout | None, classes: int) -> Array:
+    """The metric of each row of W on the held-out rows, computed in blocks, so that memory stays bounded."""
+    found = np.full(len(W), np.nan)
+    finite = np.flatnonzero(np.isfinite(W).all(axis=1))
+    if heldout is None or not len(finite):
+        return found
+    X, y, mean = heldout
+    at_once = max(1, SCORES_AT_ONCE * X.shape[1] // (X.shape[0] * W.shape[1] or 1))
+    for some in np.split(finite, range(at_once, len(finite), at_once)):
+        found[some] = score(guess(W[some], X, classes), y, mean, not classes)
+    return found
 
 
 def check_model(w: ArrayLike) -> NDArray[Any]:

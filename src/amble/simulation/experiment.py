@@ -17,7 +17,8 @@ from amble.files import read_toml
 from amble.methods import own
 from amble.networks import walks
 from amble.networks.network import Network
-from amble.problem.problem import Problem, split
+from amble.problem.problem import Problem
+from amble.problem.split import split
 from amble.results.kept import check_folder
 from amble.schedule import timing as timings
 from amble.simulation import penalised
