@@ -161,6 +161,7 @@ def assemble(
         "labels": labels,
         "scaling": scaling,
         "parts": given,
+        "rows": (X, y, parts),
         "holdings": holdings(y, parts, labels),
     }
 

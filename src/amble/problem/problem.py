@@ -43,6 +43,7 @@ class Problem:
     settings: dict[str, Any] = field(default_factory=dict)
     scaling: Scaling | None = None
     parts: Parts | None = None
+    rows: tuple[Array, Targets, Parts] | None = None  # as given, not scaled, and those of each agent: for statistics
     columns: tuple[str, ...] | None = None  # the names of the rows' columns
     target: str | None = None  # the name of what is predicted
     names: tuple[str, ...] | None = None  # of the agents, where each is a group of rows

@@ -18,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from amble.arrays import Array
+from amble.losses.huber import DELTA
 from amble.losses.logistic import sigmoid
-
-HUBER = 1.35  # where the loss turns linear, in the model's units, as in scikit-learn
 
 
 class Rows(NamedTuple):
@@ -51,10 +50,10 @@ def least_squares(eta: Array, y: Array) -> Rows:
 
 def huber(eta: Array, y: Array) -> Rows:
     off = eta[:, 0] - y
-    inside = np.abs(off) <= HUBER
-    value = np.where(inside, off**2 / 2, HUBER * np.abs(off) - HUBER**2 / 2)
+    inside = np.abs(off) <= DELTA
+    value = np.where(inside, off**2 / 2, DELTA * np.abs(off) - DELTA**2 / 2)
     bend = inside.astype(np.float64)
-    return _single(value, np.clip(off, -HUBER, HUBER), bend, bend, eta[:, 0], off**2)
+    return _single(value, np.clip(off, -DELTA, DELTA), bend, bend, eta[:, 0], off**2)
 
 
 def logistic(eta: Array, y: Array) -> Rows:

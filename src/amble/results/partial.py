@@ -16,7 +16,7 @@ import numpy as np
 
 from amble.arrays import Array
 
-TIES = ("efron", "breslow")
+TIES = {"cox": "efron", "cox-breslow": "breslow"}  # of the losses that have a partial likelihood
 
 
 class Partial(NamedTuple):

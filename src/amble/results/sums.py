@@ -13,7 +13,7 @@ import numpy as np
 from amble.arrays import Array, Indices, leaves
 from amble.errors import AmbleError
 from amble.results.likelihood import rows_of, times_log
-from amble.results.partial import concordance, partial
+from amble.results.partial import TIES, concordance, partial
 
 SQUARES_UP_TO = 500  # unknowns; with more, there are no matrices, and so no standard errors
 BINS, REACH = 1000, 10.0  # of the log odds, from -REACH to REACH, for the AUC
@@ -165,7 +165,6 @@ def sums_of(
     *,
     classes: int = 0,
     test: tuple[Any, ...] | None = None,
-    ties: str = "efron",
 ) -> Sums:
     """What one agent adds at the model w. The ridge is not in it.
 
@@ -179,7 +178,6 @@ def sums_of(
         the link is a logarithm
     classes : how many labels there are; 0 is a regression
     test : held-out rows: (X, y), or (X, y, sample_weight, offset)
-    ties : of cox: efron or breslow
 
     Returns
     -------
@@ -195,13 +193,13 @@ def sums_of(
     """
     w = np.asarray(w, np.float64)
     X, y, s, o = _checked(X, y, sample_weight, offset)
-    train = _judged(loss, w, X, y, s, o, classes, ties)
-    held = None if test is None else _judged(loss, w, *_checked(*test), classes, ties)
+    train = _judged(loss, w, X, y, s, o, classes)
+    held = None if test is None else _judged(loss, w, *_checked(*test), classes)
     zeros = Sums.zeros(loss, X.shape[1], classes)
     common = zeros._replace(agents=np.ones(()), train=train, test=zeros.test if held is None else held)
     squares = len(zeros.hessian) > 0
-    if loss == "cox":
-        at, null = partial(w, X, y, s, ties), partial(np.zeros_like(w), X, y, s, ties)
+    if loss in TIES:
+        at, null = partial(w, X, y, s, TIES[loss]), partial(np.zeros_like(w), X, y, s, TIES[loss])
         common = common._replace(null=np.asarray(null.loss), gradient=at.gradient)
         if squares:
             by_row = at.scores.T @ (s[:, None] * at.scores)
@@ -244,11 +242,11 @@ def _predictors(w: Array, X: Array, offset: Array) -> Array:
     return X @ w.reshape(-1, X.shape[1]).T + offset[:, None]
 
 
-def _judged(loss: str, w: Array, X: Array, y: Array, s: Array, offset: Array, classes: int, ties: str) -> Judged:
+def _judged(loss: str, w: Array, X: Array, y: Array, s: Array, offset: Array, classes: int) -> Judged:
     zeros = Sums.zeros(loss, X.shape[1], classes).train
     rows, weight = np.asarray(float(len(y))), np.asarray(s.sum())
-    if loss == "cox":
-        at = partial(w, X, y, s, ties)
+    if loss in TIES:
+        at = partial(w, X, y, s, TIES[loss])
         right, pairs = concordance(X @ w, y)
         common = zeros._replace(rows=rows, weight=weight, deviance=np.asarray(at.loss), y=np.asarray(at.events))
         return common._replace(concordant=np.asarray(right), pairs=np.asarray(pairs))
