@@ -3,10 +3,11 @@
 import numpy as np
 
 from amble.problem.assemble import Scaling, prepare, targets_in_units
-from amble.results.model import LOG_LINK, Model
+from amble.results.model import Model
 from amble.results.partial import TIES
 from amble.results.sums import Sums, sums_of, unpacked
 
+LOG_LINK = ("poisson", "gamma")
 NAMES = ("dose", "age", "town=Ulm")
 LABELS = {"logistic": ("no", "yes"), "softmax": ("bad", "fair", "good")}
 

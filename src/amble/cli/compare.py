@@ -91,7 +91,7 @@ def compare(
         float | None, of(SPLIT, help="Weight of the squared model in the loss.  [default: 0.0001]")
     ] = None,
     weights: Annotated[
-        str | None, of(SPLIT, help="What counts alike in the sum: agents or rows.  [default: agents]")
+        str | None, of(SPLIT, help="What counts alike in the sum: rows or agents.  [default: rows]")
     ] = None,
     no_scale: Annotated[bool, of(SPLIT, "--no-scale", help="Leave columns and targets in their own units.")] = False,
     no_intercept: Annotated[bool, of(SPLIT, "--no-intercept", help="A model without an intercept.")] = False,

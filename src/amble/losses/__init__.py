@@ -72,7 +72,9 @@ def choose(loss: str | None, classes: int) -> str:
     return loss or fits[0]
 
 
-def for_model(numbers: int, columns: int, classes: int) -> type[NamedLoss] | None:
-    """The loss that a model of so many numbers was trained with, as far as its size says; None: no such model."""
-    kinds = (kind for kind in LOSSES.values() if kind.fits(classes) and kind.unknowns(columns, classes) == numbers)
+def for_model(numbers: int, columns: int, classes: int, loss: str | None = None) -> type[NamedLoss] | None:
+    """The loss that a model of so many numbers was trained with: this one or, as far as its size says, the first; None:
+    no such model."""
+    named_ones = LOSSES.values() if loss is None else [LOSSES[named(loss)]]
+    kinds = (kind for kind in named_ones if kind.fits(classes) and kind.unknowns(columns, classes) == numbers)
     return next(kinds, None)

@@ -79,7 +79,7 @@ def problem_size(figure: Figure) -> int:
 
 @lru_cache(maxsize=6)
 def problem_of(figure: Figure, seed: int) -> Problem:
-    return split(load(figure.data), agents=figure.agents, seed=seed, ridge=figure.ridge)
+    return split(load(figure.data), agents=figure.agents, seed=seed, ridge=figure.ridge, weights="agents")
 
 
 # --- tuning ---------------------------------------------------------------------------------------------------------

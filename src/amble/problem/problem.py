@@ -14,13 +14,14 @@ from amble.arrays import Array, Number, Tree, tree_map
 from amble.data.partition import Parts
 from amble.data.targets import Targets
 from amble.errors import AmbleError, shown
-from amble.losses import LOSSES, Loss, NamedLoss, Objective, own
+from amble.losses import LOSSES, Loss, NamedLoss, Objective, named, own
 from amble.problem.assemble import Heldout, Scaling, assemble
 from amble.problem.dealing import Rows, deal, gather
+from amble.problem.extras import Extras, extras, of_agents
 from amble.problem.optimum import Optimum
 from amble.problem.prediction import check_model, metrics, predict
 from amble.problem.reference import Searched, verified
-from amble.problem.rows import heldout_rows
+from amble.problem.rows import heldout_rows, task_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +44,13 @@ class Problem:
     settings: dict[str, Any] = field(default_factory=dict)
     scaling: Scaling | None = None
     parts: Parts | None = None
-    rows: tuple[Array, Targets, Parts] | None = None  # as given, not scaled, and those of each agent: for statistics
+    # for statistics: X as given, targets in the model's units, each agent's rows, their weights and offsets
+    rows: tuple[Array, Targets, Parts, Extras] | None = None
     columns: tuple[str, ...] | None = None  # the names of the rows' columns
     target: str | None = None  # the name of what is predicted
     names: tuple[str, ...] | None = None  # of the agents, where each is a group of rows
     holdings: dict[str, Any] | None = None  # who holds what: rows of each label, or the spread of the targets
+    loss: str | None = None  # its name, where it has one
     searched: Searched = field(default_factory=Searched, init=False)  # for the optimum
 
     def __repr__(self) -> str:
@@ -136,17 +139,21 @@ class Problem:
         """
         return self.total.grad(w) if self.total is not None else np.asarray(sum(f.grad(w) for f in self.own or ()))
 
-    def predict(self, w: ArrayLike, X: ArrayLike) -> Targets:
+    def predict(
+        self, w: ArrayLike, X: ArrayLike, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
+    ) -> Targets:
         """Predictions of a model.
 
         Parameters
         ----------
         w : the model, such as run.model
         X : rows (d, p) in their own units, not scaled; a DataFrame's columns are taken by name
+        offset, exposure : of these rows, for poisson and gamma
 
         Returns
         -------
-        array of d targets in their own units, or labels
+        array of d targets in their own units, or labels; of cox, logarithms of the hazard relative to that of a row at
+        the columns' means
 
         Example
         -------
@@ -157,7 +164,8 @@ class Problem:
         """
         if self.scaling is None:
             raise AmbleError("this problem was made from objectives, not from rows; it has nothing to predict with.")
-        return predict(w, X, self.scaling, self.settings.get("intercept", True), self.labels, self.columns)
+        about = self.settings.get("intercept", True), self.labels, self.columns, self.loss
+        return predict(w, X, self.scaling, *about, offset, exposure)
 
     def metric(self, w: ArrayLike) -> float:
         """How good a model is on the held-out rows.
@@ -168,7 +176,7 @@ class Problem:
 
         Returns
         -------
-        float : the NMSE |Xw - y|^2 / |y - mean(y_train)|^2, or the accuracy; nan without held-out rows
+        float : the NMSE |Xw - y|^2 / |y - mean(y_train)|^2, or the accuracy; nan without held-out rows, and for cox
 
         Example
         -------
@@ -200,7 +208,7 @@ class Problem:
                 >>> problem.metrics(np.array([w, 0 * w])).round(2)
                 array([0.48, 1.  ])
         """
-        return metrics(W, self.heldout, 0 if self.labels is None else len(self.labels))
+        return metrics(W, self.heldout, 0 if self.labels is None else len(self.labels), self.loss)
 
     def plot_partition(self, path: str | Path) -> Path:
         """A picture of who holds what: each agent's labels, or its rows and the spread of their targets.
@@ -250,19 +258,24 @@ class Problem:
         ridge: float = 1e-4,
         intercept: bool = True,
         scale: bool = True,
-        weights: str = "agents",
+        weights: str = "rows",
         loss: str | None = None,
         name: str = "data",
         alpha: float | None = None,
         sizes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        offset_test: ArrayLike | None = None,
     ) -> "Problem":
         """Rows in one place, dealt out to agents.
 
         Parameters
         ----------
-        X, y : rows (d, p) and targets (d): arrays, lists or a DataFrame, whose column names are kept
-        task : regression or classification; without it, targets that are text or whole numbers of at most 20 values are
-            labels, as in `read_file`
+        X, y : rows (d, p) and targets (d): arrays, lists or a DataFrame, whose column names are kept. A target of cox is
+            the time of an event, or minus the time at which the row was censored
+        task : regression or classification; without it, that of the loss or, without one, targets that are text or whole
+            numbers of at most 20 values are labels, as in `read_file`
         agents : how many, by default 20
         X_test, y_test : rows to judge models by, which no agent has
         how : even, sorted, by-label, dirichlet, by-sizes
@@ -271,12 +284,17 @@ class Problem:
         sizes : of by-sizes: rows per agent or, as numbers with a point, proportions
         seed : of the dealing
         ridge : the penalty ridge/2 |w|^2, not on the intercept
-        intercept : whether the model has one
-        scale : whether columns (and the target of a regression) are brought to mean 0 and standard deviation 1
-        weights : agents (all count alike, as in the paper) or rows (all rows count alike, as if pooled)
-        loss : the name of one that fits the task, such as softmax; without it, the first that does. The help of
-            amble compare lists all
+        intercept : whether the model has one; that of cox never has
+        scale : whether columns (and the target of a regression) are brought to mean 0 and standard deviation 1. Targets
+            of poisson, gamma and cox stay as they are
+        weights : rows (all rows count alike, as if pooled) or agents (all agents count alike, as in the paper)
+        loss : the name of one that fits the task, such as poisson; without it, the first that does. docs/losses.md and
+            the help of amble compare list all
         name : of the data, for tables and pages
+        sample_weight : how much each row counts, zero or more; by default 1
+        offset : of poisson and gamma: what is added to each row's linear predictor
+        exposure : of the same: what the mean is proportional to, such as years or area; its logarithm is added
+        offset_test : the offset of the test rows, the logarithm of the exposure included
 
         Returns
         -------
@@ -291,9 +309,10 @@ class Problem:
         >>> amble.Problem.from_arrays(X, ["low", "low", "high", "high"], agents=2)
         Problem(data: classification, 2 agents, 2 unknowns)
         """
-        rows = deal(X, y, task, agents, how, groups, seed, alpha, sizes)
+        rows = deal(X, y, task_of(task, loss), agents, how, groups, seed, alpha, sizes)
+        extra = extras(len(rows.y), "the data", sample_weight, offset, exposure)
         options = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights, "loss": loss}
-        return from_rows(rows, name, X_test, y_test, options)
+        return from_rows(rows, name, X_test, y_test, options, extra, offset_test)
 
     @staticmethod
     def from_agents(
@@ -305,16 +324,21 @@ class Problem:
         ridge: float = 1e-4,
         intercept: bool = True,
         scale: bool = True,
-        weights: str = "agents",
+        weights: str = "rows",
         loss: str | None = None,
         name: str = "data",
+        sample_weight: Sequence[ArrayLike] | None = None,
+        offset: Sequence[ArrayLike] | None = None,
+        exposure: Sequence[ArrayLike] | None = None,
+        offset_test: ArrayLike | None = None,
     ) -> "Problem":
         """Rows that agents already hold.
 
         Parameters
         ----------
         rows : one pair (X, y) per agent
-        task, X_test, y_test, ridge, intercept, scale, weights, loss, name : as of `from_arrays`
+        task, X_test, y_test, ridge, intercept, scale, weights, loss, name, offset_test : as of `from_arrays`
+        sample_weight, offset, exposure : as of `from_arrays`, but a list with an array per agent
 
         Returns
         -------
@@ -328,7 +352,9 @@ class Problem:
         Problem(data: regression, 2 agents, 2 unknowns)
         """
         options = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights, "loss": loss}
-        return from_rows(gather(rows, task), name, X_test, y_test, options)
+        held = gather(rows, task_of(task, loss))
+        extra = of_agents([len(part) for part in held.parts], sample_weight, offset, exposure)
+        return from_rows(held, name, X_test, y_test, options, extra, offset_test)
 
     @staticmethod
     def from_objectives(objectives: Sequence[Loss], dimension: int, name: str = "own") -> "Problem":
@@ -378,12 +404,23 @@ class Problem:
 
 
 def from_rows(
-    rows: Rows, name: str, X_test: ArrayLike | None, y_test: ArrayLike | None, options: dict[str, Any]
+    rows: Rows,
+    name: str,
+    X_test: ArrayLike | None,
+    y_test: ArrayLike | None,
+    options: dict[str, Any],
+    extra: Extras,
+    offset_test: ArrayLike | None,
 ) -> Problem:
     """The problem of all agents' rows. The options are those of `assemble`; a loss that is None is left out."""
     chosen = {option: value for option, value in options.items() if option != "loss" or value is not None}
+    if "loss" in chosen:
+        chosen["loss"] = named(chosen["loss"])
+        if LOSSES[chosen["loss"]].link() == "hazard":
+            chosen["intercept"] = False
     test = heldout_rows(X_test, y_test, rows.task, rows.columns)
-    fields = assemble(rows.X, rows.y, rows.parts, test, task=rows.task, **chosen)
+    moved = None if test is None else extras(len(test[1]), "the test data", offset=offset_test).offset
+    fields = assemble(rows.X, rows.y, rows.parts, test, task=rows.task, **chosen, extra=extra, offset_test=moved)
     if rows.names is not None and fields["holdings"] is not None:
         fields["holdings"]["agents"] = list(rows.names)
     settings = {**rows.settings, **chosen}

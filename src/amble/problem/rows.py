@@ -11,7 +11,9 @@ from amble.arrays import Array
 from amble.data.datasets import Dataset
 from amble.data.targets import Targets, labels_or_amounts
 from amble.errors import AmbleError, is_number, shown
+from amble.losses import LOSSES, named
 from amble.problem.assemble import check_rows
+from amble.problem.extras import extras
 from amble.randomness import check_seed
 
 
@@ -71,6 +73,13 @@ def in_order(X: ArrayLike | Sparse, columns: Sequence[str] | None, whose: str) -
     return np.asarray(X)[:, [names.index(name) for name in columns]]
 
 
+def task_of(task: str | None, loss: str | None) -> str | None:
+    """The task that was given or, where none was, that of the loss: a loss by name says what its targets are."""
+    if task is not None or loss is None:
+        return task
+    return "regression" if LOSSES[named(loss)].fits(0) else "classification"
+
+
 def infer_task(y: ArrayLike, task: str | None) -> tuple[ArrayLike, str]:
     """Targets and their task: text and few whole numbers are labels, unless the task is said."""
     if task is not None:
@@ -106,8 +115,12 @@ def hold_out(data: Dataset, test: float, seed: int) -> Dataset:
         if not len(out):
             raise AmbleError(f"{data.name} has too few rows per group to hold some out; give more rows, or test=0.")
     kept = np.setdiff1d(order, out)
-    rest = None if groups is None else groups[kept]
-    return replace(data, X=X[kept], y=y[kept], X_test=X[out], y_test=y[out], groups=rest)
+    extra = extras(len(y), data.name, data.sample_weight, data.offset, data.exposure)
+    rest = {"groups": groups, "sample_weight": extra.weight, "offset": extra.offset}
+    chosen = {name: None if each is None else each[kept] for name, each in rest.items()}
+    moved = None if extra.offset is None else extra.offset[out]
+    test_rows = {"X_test": X[out], "y_test": y[out], "offset_test": moved}
+    return replace(data, X=X[kept], y=y[kept], **test_rows, **chosen, exposure=None)
 
 
 def check_pairs(rows: Sequence[tuple[ArrayLike, ArrayLike]]) -> list[tuple[ArrayLike, ArrayLike]]:

@@ -24,7 +24,7 @@ def split(
     ridge: float = 1e-4,
     intercept: bool = True,
     scale: bool = True,
-    weights: str = "agents",
+    weights: str = "rows",
     loss: str | None = None,
     alpha: float | None = None,
     sizes: ArrayLike | None = None,
@@ -33,7 +33,7 @@ def split(
 
     Parameters
     ----------
-    data : from amble.load or amble.read_file, or an amble.Dataset of your own
+    data : from amble.load or amble.read_file, or an amble.Dataset of your own, with its weights and offsets
     test : the share of rows held out first, where the data set has no published test part; every group keeps a row
     groups : a label per row of the data, as of `from_arrays`; by default those that `read_file(by=...)` has read
     agents, how, seed, ridge, intercept, scale, weights, loss, alpha, sizes : as of `Problem.from_arrays`
@@ -74,5 +74,9 @@ def split(
         name=data.name,
         alpha=alpha,
         sizes=sizes,
+        sample_weight=rows.sample_weight,
+        offset=rows.offset,
+        exposure=rows.exposure,
+        offset_test=rows.offset_test,
     )
     return replace(problem, settings={**problem.settings, "test": test}, columns=data.columns, target=data.target)

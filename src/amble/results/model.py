@@ -15,6 +15,7 @@ from amble.errors import AmbleError, as_path, need
 from amble.losses import LOSSES
 from amble.losses.logistic import sigmoid
 from amble.problem.assemble import Scaling, prepare
+from amble.problem.prediction import predict
 from amble.problem.rows import check_width, in_order
 from amble.results import model_file
 from amble.results.judging import Measures, measures
@@ -23,7 +24,6 @@ from amble.results.partial import TIES, concordance
 from amble.results.summary import Fit, Summary, summarise
 from amble.results.sums import Sums
 
-LOG_LINK = ("poisson", "gamma")  # losses whose model is the logarithm of the mean
 INTERCEPT = "intercept"  # its name in tables
 PENALTIES = ("ridge", "l1")  # settings that pull coefficients towards zero
 
@@ -106,14 +106,13 @@ class Model:
         constants = (W[:, -1] if self.intercept else np.zeros(len(W))) - slopes @ scaling.X_mean
         return scaling.y_std * slopes, scaling.y_mean + scaling.y_std * constants
 
-    def decision_function(self, X: ArrayLike, offset: ArrayLike = 0.0) -> Array:
+    def decision_function(self, X: ArrayLike) -> Array:
         """The linear predictor: of labels the log odds, of poisson and gamma the logarithm of the mean, of cox that of
         the hazard relative to the mean row's.
 
         Parameters
         ----------
         X : rows (d, p) in the units of training, not scaled; a DataFrame's columns are taken by name
-        offset : what is added to it, one number or one per row
 
         Returns
         -------
@@ -134,9 +133,9 @@ class Model:
         eta = rows @ self._matrix().T
         if eta.shape[1] > 1:
             return eta
-        return np.asarray(eta[:, 0] * self.scaling.y_std + self.scaling.y_mean * (self.loss not in TIES) + offset)
+        return np.asarray(eta[:, 0] * self.scaling.y_std + self.scaling.y_mean)
 
-    def predict(self, X: ArrayLike, offset: ArrayLike = 0.0, exposure: ArrayLike = 1.0) -> Targets:
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None, exposure: ArrayLike | None = None) -> Targets:
         """Targets in their own units, or labels.
 
         Parameters
@@ -157,14 +156,9 @@ class Model:
         >>> model.predict(data.X[:3]).round()
         array([208.,  69., 179.])
         """
-        if self.loss in LOG_LINK:
-            return np.asarray(np.exp(self.decision_function(X, offset)) * np.asarray(exposure))
-        if np.any(offset) or np.any(np.asarray(exposure) != 1.0):
-            raise AmbleError(f"an offset or exposure was given to a model of loss {self.loss}; leave it out.")
-        eta = self.decision_function(X)
-        if not self.labels:
-            return eta
-        return np.asarray(self.labels)[eta.argmax(axis=1) if eta.ndim > 1 else (eta > 0).astype(np.intp)]
+        names = None if isinstance(self.columns, int) else self.columns
+        known = self.scaling, self.intercept, self.labels or None, names, self.loss
+        return predict(self.w, X, *known, offset, exposure)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """The probability of each label.
@@ -194,7 +188,7 @@ class Model:
         return np.asarray(up / up.sum(axis=1, keepdims=True))
 
     def score(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, exposure: ArrayLike = 1.0
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, exposure: ArrayLike | None = None
     ) -> float:
         """How good the model is on rows, as scikit-learn scores it; the larger, the better.
 
@@ -224,7 +218,7 @@ class Model:
         if self.loss in TIES:
             right, pairs = concordance(predicted, wanted)
             return right / pairs
-        if self.loss not in LOG_LINK:
+        if LOSSES[self.loss].link() != "log":
             mean = np.average(wanted, weights=s)
             return float(1 - s @ (wanted - predicted) ** 2 / (s @ (wanted - mean) ** 2))
         mean = np.average(wanted, weights=s)

@@ -129,12 +129,15 @@ class Run:
         """The method's settings in a few words."""
         return settings_text(self.method)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(
+        self, X: ArrayLike, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
+    ) -> NDArray[Any]:
         """Predictions of the run's model.
 
         Parameters
         ----------
         X : rows (d, p) in the units of training, not scaled; a DataFrame's columns are taken by name
+        offset, exposure : of these rows, for poisson and gamma
 
         Returns
         -------
@@ -152,7 +155,8 @@ class Run:
         if about.get("scaling") is None:
             raise AmbleError("this run was made on objectives, not on rows; it has nothing to predict with.")
         scaling = Scaling(*(np.asarray(about["scaling"][key]) for key in Scaling._fields))  # type: ignore[arg-type]
-        return predict(self.model, X, scaling, about["intercept"], about.get("labels"), about.get("columns"))
+        known = about["intercept"], about.get("labels"), about.get("columns"), about.get("loss")
+        return predict(self.model, X, scaling, *known, offset, exposure)
 
     def trained(self, problem: Problem | None = None) -> Model:
         """The run's model on its own: to use, to save, and to take statistics from.
@@ -182,7 +186,7 @@ class Run:
         labels, settings = tuple(about.get("labels", ())), about["settings"]
         return Model(
             task=about["task"],
-            loss=choose(settings.get("loss"), len(labels)),
+            loss=choose(about.get("loss", settings.get("loss")), len(labels)),
             columns=len(scaling["X_mean"]) if columns is None else tuple(columns),
             labels=labels,
             intercept=about["intercept"],

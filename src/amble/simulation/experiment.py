@@ -56,7 +56,7 @@ class Experiment:
     ridge: float = 1e-4
     intercept: bool = True
     scale: bool = True
-    weights: str = "agents"
+    weights: str = "rows"
     network: str = "random"
     density: float = 0.7
     walk: str = "auto"

@@ -83,7 +83,7 @@ def prepare(
     network = networks.named(settings.network, settings.agents, settings.density, settings.seed)
     data = rows.hold_out(settings.read_data(), settings.test, settings.seed)
     keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale")
-    problem = split(data, **{key: getattr(settings, key) for key in keys})
+    problem = split(data, **{key: getattr(settings, key) for key in keys}, weights="agents")
     timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
     first = None if start is None else str(start.absolute())
     config = cluster.configure(problem, method, network, stop, settings.seed, timing, first)
