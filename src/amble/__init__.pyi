@@ -12,7 +12,9 @@ from amble.methods.registry import *
 from amble.networks.network import Network as Network
 from amble.problem.problem import Problem as Problem
 from amble.problem.split import split as split
+from amble.results.choosing import load_model as load_model
 from amble.results.loading import load_run as load_run
+from amble.results.model import Model as Model
 from amble.results.run import Run as Run
 from amble.schedule.timing import Timing as Timing
 from amble.simulation.comparison import Comparison as Comparison

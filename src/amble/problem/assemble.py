@@ -191,6 +191,7 @@ def assemble(
         "labels": labels,
         "scaling": scaling,
         "parts": given,
+        "rows": (X, wanted, parts, extra),
         "holdings": holdings(np.abs(y) if link == "hazard" else y, parts, labels),
         "loss": loss,
     }

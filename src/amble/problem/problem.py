@@ -44,6 +44,8 @@ class Problem:
     settings: dict[str, Any] = field(default_factory=dict)
     scaling: Scaling | None = None
     parts: Parts | None = None
+    # for statistics: X as given, targets in the model's units, each agent's rows, their weights and offsets
+    rows: tuple[Array, Targets, Parts, Extras] | None = None
     columns: tuple[str, ...] | None = None  # the names of the rows' columns
     target: str | None = None  # the name of what is predicted
     names: tuple[str, ...] | None = None  # of the agents, where each is a group of rows

@@ -12,11 +12,15 @@ from amble.arrays import Array, Indices
 from amble.drawing import save
 from amble.engines import State
 from amble.errors import AmbleError, is_number, need
+from amble.losses import choose
 from amble.methods import Method
 from amble.networks.network import Network
 from amble.networks.walks import Matrix
 from amble.problem.assemble import Scaling
 from amble.problem.prediction import predict
+from amble.problem.problem import Problem
+from amble.results.model import PENALTIES, Model, provenance
+from amble.results.pooling import sums_at
 from amble.results.reaching import time_to
 from amble.results.saved import write
 from amble.schedule.rounds import Rounds
@@ -153,6 +157,55 @@ class Run:
         scaling = Scaling(*(np.asarray(about["scaling"][key]) for key in Scaling._fields))  # type: ignore[arg-type]
         known = about["intercept"], about.get("labels"), about.get("columns"), about.get("loss")
         return predict(self.model, X, scaling, *known, offset, exposure)
+
+    def trained(self, problem: Problem | None = None) -> Model:
+        """The run's model on its own: to use, to save, and to take statistics from.
+
+        Parameters
+        ----------
+        problem : that of the run. With it, the model has the sums over all rows that its statistics are made of;
+            without it, coefficients and predictions alone
+
+        Returns
+        -------
+        Model
+
+        Example
+        -------
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=5)
+        >>> amble.simulate(amble.Relay(), problem, hops=20).trained(problem)
+        Model(least-squares: 10 columns, 354 rows of 5 agents)
+        """
+        about = self.problem
+        if about.get("scaling") is None:
+            raise AmbleError("this run was made on objectives, not on rows; it has nothing to predict with.")
+        if problem is not None and problem.digest != about["digest"].removeprefix("live "):
+            raise AmbleError("another problem was given than the run was made on; give that one.")
+        columns, scaling = about.get("columns"), {key: np.asarray(about["scaling"][key]) for key in Scaling._fields}
+        labels, settings = tuple(about.get("labels", ())), about["settings"]
+        return Model(
+            task=about["task"],
+            loss=choose(about.get("loss", settings.get("loss")), len(labels)),
+            columns=len(scaling["X_mean"]) if columns is None else tuple(columns),
+            labels=labels,
+            intercept=about["intercept"],
+            w=self.model,
+            scaling=Scaling(scaling["X_mean"], scaling["X_std"], float(scaling["y_mean"]), float(scaling["y_std"])),
+            target=about.get("target"),
+            penalty={key: settings[key] for key in PENALTIES if key in settings},
+            sums=None if problem is None else sums_at(problem, self.model),
+            about=provenance(
+                data=about["name"],
+                digest=about["digest"],
+                agents=self.network.agents,
+                method=self.label,
+                network=self.network.name,
+                seed=self.seed,
+                hops=self.schedule.hops,
+                stopped=self.stopped,
+            ),
+        )
 
     def time_to(
         self, *, metric: float | None = None, within: float | None = None, cost: str = "time_s", local: bool = False

@@ -1,0 +1,98 @@
+"""Finds the model that a path means: a model file, a saved run, or a folder with one of them."""
+
+from pathlib import Path
+
+import numpy as np
+
+from amble.arrays import BEYOND
+from amble.errors import AmbleError, as_path
+from amble.files import ending
+from amble.problem.assemble import Scaling
+from amble.results import model_file
+from amble.results.loading import load_run
+from amble.results.model import Model
+from amble.results.saved import base_path
+from amble.results.sums import Sums
+
+
+def load_model(path: str | Path) -> Model:
+    """The model that `save`, `amble up` or an agent wrote.
+
+    Parameters
+    ----------
+    path : a model.npz, a saved run (.json or .npz), or a folder with a model.npz or one saved run
+
+    Returns
+    -------
+    Model
+
+    Example
+    -------
+    >>> import amble
+    >>> run = amble.simulate(amble.Relay(), amble.split(amble.load("diabetes")), hops=20)
+    >>> amble.load_model(run.trained().save(folder / "model.npz"))
+    Model(least-squares: 10 columns)
+    """
+    path = as_path(path, "the model")
+    if path.is_dir():
+        if (path / model_file.FILE).is_file():
+            return read(path / model_file.FILE)
+        runs = sorted(base_path(each) for each in path.glob("*.json") if is_run(each))
+        if not runs:
+            raise AmbleError(
+                f"the folder {path} has no {model_file.FILE} and no saved run; give a file, or a folder with one."
+            )
+        if len(runs) > 1:
+            raise AmbleError(f"the folder {path} has {len(runs)} saved runs; give one of them, such as {runs[0]}.npz.")
+        return of_run(runs[0])
+    return of_run(path) if is_run(path) else read(path)
+
+
+def is_run(path: Path) -> bool:
+    """Whether a .json and a .npz lie side by side under this name."""
+    return all(ending(base_path(path), suffix).is_file() for suffix in (".json", ".npz"))
+
+
+def of_run(path: Path) -> Model:
+    """The consensus model of a saved run."""
+    run = load_run(path)
+    if run.problem.get("scaling") is None:
+        raise AmbleError(f"{path} was made on objectives, not on rows; it has nothing to predict with.")
+    if not np.abs(run.model).sum() < BEYOND:
+        raise AmbleError(
+            f"the model of {path} has numbers as large as {np.abs(run.model).max():.1g}: its run diverged."
+        )
+    return run.trained()
+
+
+def read(path: Path) -> Model:
+    """The model of a model file, everything checked."""
+    about, arrays = model_file.read(path)
+    try:
+        w, width = arrays["w"], len(arrays["X_mean"])
+        if not np.abs(w).sum() < BEYOND:
+            raise AmbleError(f"{path} has numbers as large as {np.abs(w).max():.1g}: its run diverged; train it again.")
+        labels, columns = tuple(about["labels"]), about["columns"]
+        sums = None
+        if "sums" in arrays:
+            sums = Sums.of_vector(arrays["sums"], about["loss"], width + about["intercept"], len(labels))
+        model = Model(
+            task=about["task"],
+            loss=about["loss"],
+            columns=columns if isinstance(columns, int) else tuple(columns),
+            labels=labels,
+            intercept=about["intercept"],
+            w=w,
+            scaling=Scaling(arrays["X_mean"], arrays["X_std"], about["y_mean"], about["y_std"]),
+            target=about["target"],
+            penalty=about["penalty"],
+            sums=sums,
+            about=about["about"],
+        )
+        if not model.width == width == len(arrays["X_std"]):
+            raise ValueError
+        return model
+    except AmbleError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise model_file.damaged(path) from error

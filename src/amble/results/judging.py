@@ -1,0 +1,66 @@
+"""How good a model is on rows that nobody has together: R2, accuracy, AUC and others, from sums over agents."""
+
+import math
+
+import numpy as np
+
+from amble.arrays import Array
+from amble.results.partial import TIES
+from amble.results.sums import Judged, Sums
+
+Measures = dict[str, float]
+
+
+def measures(loss: str, sums: Sums, test: bool, y_std: float, intercept: bool) -> Measures:
+    """On the held-out rows, or on those of training; in the units of the target. nan where rows do not tell."""
+    judged = sums.test if test else sums.train
+    found: Measures = {"rows": float(judged.rows)}
+    if not judged.rows:
+        return found
+    weight = float(judged.weight)
+    if loss in TIES:
+        return {**found, "events": float(judged.y), "concordance": ratio(judged.concordant, judged.pairs)}
+    if len(sums.labels):
+        found |= {"accuracy": ratio(judged.correct, weight), "log_loss": ratio(judged.deviance, weight)}
+        return {**found, "AUC": auc(judged.scores)} if judged.scores.size else found
+    if loss in ("poisson", "gamma"):
+        found["mean_deviance"] = ratio(2 * judged.deviance, weight)
+        if not test:  # the null model of rows with offsets is fitted on the training rows
+            found["D2"] = 1 - ratio(judged.deviance, null_deviance(loss, sums, y_std, intercept) / 2)
+    else:
+        found["R2"] = 1 - ratio(judged.squared, centred(judged, float(judged.y) / weight))
+        found["NMSE"] = ratio(judged.squared, centred(judged, ratio(sums.train.y, sums.train.weight)))
+    return {**found, "RMSE": y_std * math.sqrt(ratio(judged.squared, weight))}
+
+
+def centred(judged: Judged, mean: float) -> float:
+    """sum s (y - mean)^2."""
+    return float(judged.yy - 2 * mean * judged.y + mean**2 * judged.weight)
+
+
+def ratio(a: float | Array, b: float | Array) -> float:
+    return float(a) / float(b) if float(b) > 0 else math.nan
+
+
+def auc(scores: Array) -> float:
+    """The chance that a row of the second label has larger log odds than one of the first; in one bin, a half."""
+    no, yes = scores
+    below = np.cumsum(no) - no / 2
+    return ratio(yes @ below, no.sum() * yes.sum())
+
+
+def null_deviance(loss: str, sums: Sums, y_std: float, intercept: bool, y_mean: float = 0.0) -> float:
+    """The deviance of the best model with nothing but an intercept; of least squares without one, that of zeros."""
+    train, S = sums.train, float(sums.train.weight)
+    if loss in TIES:
+        return 2 * float(sums.null)
+    if len(sums.labels):
+        seen = sums.labels[sums.labels > 0]
+        return -2 * float(seen @ np.log(seen / S))
+    if loss == "poisson":
+        total = float(train.y)
+        fitted = total * math.log(total / float(sums.base)) if total > 0 else 0.0
+        return 2 * (float(sums.entropy - sums.crossed) - fitted)
+    if loss == "gamma":
+        return 2 * (float(sums.entropy + sums.crossed) + S * math.log(float(sums.base) / S))
+    return y_std**2 * centred(train, float(train.y) / S if intercept else -y_mean / y_std)
