@@ -7,8 +7,6 @@ no harder. Targets are in units of their standard deviation, unless they are not
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from amble.arrays import Array, namespace
 from amble.losses import newton
 from amble.losses.rows import largest, pooled

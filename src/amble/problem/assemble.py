@@ -102,9 +102,7 @@ def prepare(X: Array, scaling: Scaling, intercept: bool) -> Array:
     return np.column_stack([X, np.ones(len(X))]) if intercept else X
 
 
-def targets_in_units(
-    y: Targets, scaling: Scaling, labels: Iterable[object] | None, link: str = "identity"
-) -> Targets:
+def targets_in_units(y: Targets, scaling: Scaling, labels: Iterable[object] | None, link: str = "identity") -> Targets:
     """Targets in the model's own units: scaled, as they are where the link is no identity or, with labels, the place
     of each in that list."""
     if labels is None:
@@ -214,17 +212,19 @@ def stack(
     parts: Parts,
     penalty: Array,
     classes: int,
-    weights: str,
+    weights: str | Array,
     loss: str | None = None,
     extra: Extras = Extras(),
 ) -> Tree:
-    """Each agent's objective, stacked."""
+    """Each agent's objective, stacked. `weights` says whether agents or rows count alike, or has each agent's share."""
     kind: Any = LOSSES[choose(loss, classes)]  # Any: not every loss takes an offset
     N, p = len(parts), rows.shape[1]
     sizes = np.array([len(part) for part in parts])
     each = np.ones(len(wanted)) if extra.weight is None else extra.weight
     sums = np.array([each[part].sum() for part in parts])
-    shares = np.ones(N) if weights == "agents" else N * sums / sums.sum()
+    if isinstance(weights, str):
+        weights = np.ones(N) if weights == "agents" else N * sums / sums.sum()
+    shares = weights
 
     def block(chosen: Indices) -> Tree:
         """Some agents, padded to the largest of them with rows of weight zero."""

@@ -66,7 +66,9 @@ def of_agents(
     given = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
     for name, lists in given.items():
         if lists is not None and len(lists) != len(rows):
-            raise AmbleError(f"{name} was given for {len(lists)} agents, and there are {len(rows)}; give one list each.")
+            raise AmbleError(
+                f"{name} was given for {len(lists)} agents, and there are {len(rows)}; give one list each."
+            )
     each = [
         extras(count, f"agent {i}", **{name: None if lists is None else lists[i] for name, lists in given.items()})
         for i, count in enumerate(rows)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, unknown
 from amble.live import toml
 from amble.problem.assemble import Scaling, check_rows, prepare, ridges, stack, targets_in_units
+from amble.problem.extras import Extras
 
 log = logging.getLogger("amble.live")
 
@@ -32,6 +33,14 @@ labels_kind = toml.list_of(label_kind, "a list of all labels, as text or as numb
 target_kind = toml.Kind(lambda value: toml.text.fits(value) or toml.is_whole(value), "a column's name or number")
 means_kind = toml.list_of(toml.number, "a list of numbers, one a column")
 spreads_kind = toml.list_of(toml.positive, "a list of numbers above zero, one a column")
+
+
+class InUnits(NamedTuple):
+    """Rows as a loss takes them."""
+
+    X: Array
+    y: Targets
+    offset: Array | None  # of the linear predictor, with a log link
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,9 @@ class Model:
     X_std: Annotated[tuple[float, ...] | None, spreads_kind] = None
     y_mean: Annotated[float, toml.number] = 0.0
     y_std: Annotated[float, toml.positive] = 1.0
+    loss: Annotated[str | None, toml.text] = None  # by its name; None: the usual one of the task
+    # rows per agent, in the mean over agents: an agent then counts by its rows. None: all agents count alike
+    rows_mean: Annotated[float | None, toml.positive] = None
 
     @property
     def width(self) -> int:
@@ -58,8 +70,11 @@ class Model:
     @property
     def dimension(self) -> int:
         """Unknowns: one per column and the intercept; with more than two classes, that many for each class."""
-        kind = losses.LOSSES[losses.choose(None, len(self.labels))]
-        return int(kind.unknowns(self.width + self.intercept, len(self.labels)))
+        return int(losses.LOSSES[self.loss_name].unknowns(self.width + self.intercept, len(self.labels)))
+
+    @property
+    def loss_name(self) -> str:
+        return losses.choose(self.loss, len(self.labels))
 
     @property
     def scaling(self) -> Scaling:
@@ -67,8 +82,8 @@ class Model:
         X_std = np.ones(self.width) if self.X_std is None else np.array(self.X_std)
         return Scaling(X_mean, X_std, self.y_mean, self.y_std)
 
-    def objective(self, X: Array, y: Targets, whose: str) -> Any:
-        """One agent's own objective, the mean loss of its rows and the ridge, in the model's units."""
+    def objective(self, X: Array, y: Targets, whose: str, extra: Extras = Extras()) -> Any:
+        """One agent's own objective: its share times the mean loss of its rows and the ridge, in the model's units."""
         X, y = check_rows(X, y, self.task, whose)
         if X.shape[1] != self.width:
             raise AmbleError(
@@ -79,11 +94,22 @@ class Model:
                 f"{whose} has labels that the run does not know: {_few(strange)}; the run's are {_few(self.labels)}. "
                 "Drop such rows, or name all labels in the run's [model] and make a new bundle."
             )
-        rows = prepare(X, self.scaling, self.intercept)
-        wanted = targets_in_units(y, self.scaling, self.labels or None)
-        penalty = ridges(self.ridge, rows.shape[1], self.intercept)
-        stacked = stack(rows, wanted, [np.arange(len(y))], penalty, len(self.labels), "agents")
+        inner = self.in_units(X, y, extra)
+        penalty = ridges(self.ridge, inner.X.shape[1], self.intercept)
+        weight = float(len(y)) if extra.weight is None else float(extra.weight.sum())
+        share = np.array([1.0 if self.rows_mean is None else weight / self.rows_mean])
+        parts, classes, extra = [np.arange(len(y))], len(self.labels), Extras(extra.weight, inner.offset)
+        stacked = stack(inner.X, inner.y, parts, penalty, classes, share, self.loss_name, extra)
         return tree_map(lambda leaf: leaf[0], stacked)
+
+    def in_units(self, X: Array, y: Targets, extra: Extras = Extras()) -> "InUnits":
+        """Rows and targets in the model's own units."""
+        link = losses.LOSSES[self.loss_name].link()
+        offset = None
+        if link == "log":
+            offset = np.full(len(y), self.y_mean) + (0.0 if extra.offset is None else extra.offset)
+        wanted = targets_in_units(y, self.scaling, self.labels or None, link)
+        return InUnits(prepare(X, self.scaling, self.intercept), wanted, offset)
 
     def read(self, path: Path) -> tuple[Array, Targets]:
         """The rows and targets of an agent's file."""

@@ -4,9 +4,14 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
+from amble import methods
 from amble.arrays import Array
+from amble.data.files import TABLES, read_table
+from amble.data.packed import inner_suffix
+from amble.data.tables import Table
 from amble.data.targets import Targets
 from amble.errors import AmbleError
 from amble.files import read_toml
@@ -20,6 +25,7 @@ from amble.live.model import model as models
 from amble.live.model import start as starts
 from amble.live.model.model import Model
 from amble.live.model.start import Start
+from amble.live.settings import surveyed as surveys
 from amble.live.settings.parts import (
     LiveTiming,
     Retention,
@@ -30,9 +36,14 @@ from amble.live.settings.parts import (
     make_timing,
     method_settings,
 )
+from amble.live.settings.surveyed import Surveyed
 from amble.methods.protocol import TokenMethod
+from amble.survey import agreed as agreements
+from amble.survey.agreed import Agreement
 
 FILE = "agent.toml"
+AGREEMENT = "agreement.json"  # what the survey has come to
+LATER = ("loss", "rows_mean")  # settings that came later: where they are not used, they change no run's digest
 FORMAT = 1
 GIVE = "give the folder of an agent, as amble init, amble join or amble up made it"
 SHOWN_MAX = 10  # agents' folders in a sentence
@@ -47,7 +58,7 @@ next_kind = toml.Kind(
     lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
     'a list of neighbours, one per token, or "" for any',
 )
-Table = Annotated[dict[str, Any], toml.table]
+Settled = Annotated[dict[str, Any], toml.table]
 
 
 class Peer(NamedTuple):
@@ -74,15 +85,16 @@ class AgentFile:
     room: Annotated[int, toml.whole(0, PLACES_MAX)]
     seed: Annotated[int, toml.seed]
     next: Annotated[tuple[str, ...], next_kind]
-    method: Table
-    model: Table
-    stop: Table
-    timing: Table
+    method: Settled
+    model: Settled
+    stop: Settled
+    timing: Settled
     neighbours: Annotated[tuple[dict[str, Any], ...], toml.list_of(toml.table, "a list of tables")]
     data: Annotated[str | None, file_name] = None
-    guests: Table = field(default_factory=dict)
-    record: Table = field(default_factory=dict)
+    guests: Settled = field(default_factory=dict)
+    record: Settled = field(default_factory=dict)
     start: Annotated[str | None, toml.text] = None
+    survey: Annotated[dict[str, Any] | None, toml.table] = None
 
 
 def agents_in(folder: Path) -> list[Path]:
@@ -133,6 +145,8 @@ class AgentConfig:
     guests: Mapping[str, int] = field(default_factory=dict)  # of these: itself or its neighbours, and their places
     record: Retention = field(default_factory=Retention)  # not in the digest
     start: Start | None = None  # the initial model; None: zeros
+    surveyed: Surveyed | None = None  # what the survey asks for; None: the run's file has all of the model
+    agreement: Agreement | None = None  # what it has come to
 
     @property
     def index(self) -> int:
@@ -147,10 +161,16 @@ class AgentConfig:
     def digest(self) -> str:
         """Of all that agents must agree on: an agent takes no tokens of one whose digest is another."""
         model = {key: value for key, value in asdict(self.model).items() if key not in ("target", "header")}
+        model = {key: value for key, value in model.items() if key not in LATER or value is not None}
         method, stop = method_settings(self.method), asdict(self.stop)
         agents = {"agents": self.agents, "room": self.room}
         shared = {"run": self.run, **agents, "method": method, "model": model, "stop": stop}
-        return run_digest(shared | ({"start": self.start.digest} if self.start else {}))
+        shared |= {"start": self.start.digest} if self.start else {}
+        if self.surveyed is not None:
+            shared["survey"] = asdict(self.surveyed)
+        if self.agreement is not None:
+            shared["agreement"] = self.agreement.to_json()
+        return run_digest(shared)
 
     def protocol_settings(self) -> Settings:
         return Settings(
@@ -181,6 +201,17 @@ class AgentConfig:
             self.method, self.dimension, len(self.agents), self.stop.tolerance or 0.0, self.room, start
         )
 
+    def agreed(self, agreement: Agreement) -> "AgentConfig":
+        """With the model that the survey has come to."""
+        model = surveys.model_of(agreement, self.surveyed.header if self.surveyed else None)
+        dealt = SimpleNamespace(dimension=model.dimension, own=None, agents=len(self.agents))
+        return replace(self, model=model, method=methods.check(self.method, dealt), agreement=agreement)
+
+    @property
+    def open(self) -> bool:
+        """Whether a survey must come first."""
+        return self.surveyed is not None and self.agreement is None
+
     def objective(self, X: Array, y: Targets) -> Any:
         """The agent's own objective, from its rows and targets as they are in its files."""
         return self.model.objective(X, y, f"the data of {self.name}")
@@ -194,6 +225,12 @@ class AgentConfig:
             raise AmbleError(f"the run names no data file for {self.name}; add data = to its [[agents]], or give one.")
         return folder / self.data
 
+    def table(self, path: Path) -> Table:
+        """An agent's file, for the survey."""
+        if inner_suffix(path) not in TABLES:
+            raise AmbleError(f"{path} is no table; a survey needs columns with names: give a .csv, .tsv or .parquet.")
+        return read_table(path, self.surveyed.header if self.surveyed else None, ())
+
     def write(self, folder: Path) -> None:
         own = {"format": FORMAT, "run": self.run, "name": self.name, "host": self.host, "port": self.port}
         agents = {"data": self.data, "agents": self.agents, "room": self.room}
@@ -203,7 +240,7 @@ class AgentConfig:
         walk = {"seed": self.seed, "next": [table.get(self.name, "") for table in self.next]}
         tables = {
             "method": method_settings(self.method),
-            "model": asdict(self.model) | ({} if self.model.labels else {"labels": None}),
+            **self._model_tables(),
             "stop": asdict(self.stop),
             "timing": asdict(self.timing),
             "record": asdict(self.record),
@@ -211,6 +248,11 @@ class AgentConfig:
         }
         settings = own | agents | walk | ({"guests": self.guests} if self.guests else {}) | tables
         (folder / FILE).write_text(MADE + toml.written(settings), encoding="utf-8")
+
+    def _model_tables(self) -> dict[str, Any]:
+        if self.surveyed is not None:
+            return self.surveyed.tables()
+        return {"model": asdict(self.model) | ({} if self.model.labels else {"labels": None})}
 
     @classmethod
     def read(cls, folder: Path, guests: bool = True) -> "AgentConfig":
@@ -220,9 +262,10 @@ class AgentConfig:
         if not (folder / FILE).is_file():
             raise no_agent(folder)
         file = toml.fill(AgentFile, read_toml(folder / FILE, "agent's settings"), FILE)
-        model = models.make_model(file.model)
+        surveyed = None if file.survey is None else surveys.surveyed_of(file.model, file.survey)
+        model = surveys.OPEN if surveyed else models.make_model(file.model)
         config = cls(
-            **{key: value for key, value in vars(file).items() if key != "format"}
+            **{key: value for key, value in vars(file).items() if key not in ("format", "survey")}
             | {
                 "neighbours": tuple(toml.fill(Peer, each, "[[neighbours]]") for each in file.neighbours),
                 "method": make_method(file.method),
@@ -232,8 +275,12 @@ class AgentConfig:
                 "next": tuple({file.name: to} if to else {} for to in file.next),
                 "record": make_retention(file.record),
                 "start": None if file.start is None else starts.read(file.start, model, folder),
+                "surveyed": surveyed,
             }
         )
+        if surveyed and (folder / AGREEMENT).is_file():
+            text = (folder / AGREEMENT).read_text(encoding="utf-8")
+            config = config.agreed(agreements.from_json(text, str(folder / AGREEMENT)))
         config._check()
         return config._with_guests(folder) if guests and (folder / "guests").is_dir() else config
 

@@ -21,8 +21,10 @@ from amble.live.model import start as starts
 from amble.live.model.model import Model
 from amble.live.model.start import Start
 from amble.live.settings import agent_config, links
+from amble.live.settings import surveyed as surveys
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.settings.parts import LiveTiming, Retention, Stop, make_method, make_retention, make_stop, make_timing
+from amble.live.settings.surveyed import Surveyed
 from amble.methods.protocol import TokenMethod, is_copy
 from amble.networks.cycles import closed_walk
 from amble.networks.network import Network
@@ -43,6 +45,7 @@ RUN = {
     "walk": toml.table,
     "timing": toml.table,
     "record": toml.table,
+    "survey": toml.table,
     "network": toml.table,
     "agents": toml.list_of(toml.table, "tables, [[agents]], one per agent"),
 }
@@ -74,6 +77,7 @@ class Config:
     room: int = 0
     record: Retention = field(default_factory=Retention)
     start: Start | None = None  # the initial model; None: zeros
+    surveyed: Surveyed | None = None  # what agents agree on by a survey; None: the model is complete
 
     @classmethod
     def read(cls, path: Path) -> "Config":
@@ -85,12 +89,17 @@ class Config:
         given = toml.check(given, "the run", RUN, ("name", "method", "model", "stop", "agents"))
         agents = _agents(given["agents"])
         peers = tuple(Peer(each["name"], each["host"], each["port"]) for each in agents)
+        surveyed = surveys.surveyed_of(given["model"], given["survey"]) if "survey" in given else None
         first = toml.check({key: given["model"][key] for key in ("start",) if key in given["model"]}, "[model]", START)
-        model = models.make_model({key: value for key, value in given["model"].items() if key not in first})
+        if surveyed is None:
+            model = models.make_model({key: value for key, value in given["model"].items() if key not in first})
+        else:
+            model = surveys.OPEN
         method = make_method(given["method"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
-            method = methods.check(method, SimpleNamespace(dimension=model.dimension, own=None, agents=len(peers)))
+            checked = methods.check(method, SimpleNamespace(dimension=model.dimension, own=None, agents=len(peers)))
+        method = method if surveyed else checked  # what follows from the number of unknowns is not known before
         exact = visits.kind_for(method).exact
         room = given.get("room", min(ROOM, PLACES_MAX - len(peers)) if exact else 0)
         if room and not exact:
@@ -112,6 +121,7 @@ class Config:
             room=room,
             record=make_retention(given.get("record", {})),
             start=starts.make_start(first["start"], model, beside) if first else None,
+            surveyed=surveyed,
         )
 
     @property
@@ -154,6 +164,7 @@ class Config:
             room=self.room,
             record=self.record,
             start=self.start,
+            surveyed=self.surveyed,
         )
 
     def notes(self) -> list[str]:

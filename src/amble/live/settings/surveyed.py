@@ -1,0 +1,88 @@
+"""The settings of a run whose model the agents agree on by a survey: nothing about the data has to be typed in."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from amble.errors import AmbleError, unknown
+from amble.live import toml
+from amble.live.model.model import Model, target_kind
+from amble.survey.agreement import Agreement, Wanted
+from amble.survey.cells import POLICIES, REFUSE
+
+OPEN = Model(task="regression", columns=0)  # stands in for the model until the survey gives its columns
+FIXED = ("X_mean", "X_std", "y_mean", "y_std", "labels", "start")  # of [model], where there is no survey
+
+names_kind = toml.list_of(toml.text, "a list of columns' names")
+share_kind = toml.Kind(lambda value: toml.number.fits(value) and 0 <= value < 1, "a share of rows, from 0 to below 1")
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """What is asked for: the tables [model] and [survey] of such a run."""
+
+    task: Annotated[str | None, toml.text] = None
+    loss: Annotated[str | None, toml.text] = None
+    target: Annotated[str | int | None, target_kind] = None
+    columns: Annotated[tuple[str, ...] | None, names_kind] = None
+    event: Annotated[str | None, toml.text] = None
+    offset: Annotated[str | None, toml.text] = None
+    exposure: Annotated[str | None, toml.text] = None
+    weight: Annotated[str | None, toml.text] = None
+    header: Annotated[bool | None, toml.boolean] = None
+    ridge: Annotated[float, toml.zero_or_more] = 0.0
+    intercept: Annotated[bool, toml.boolean] = True
+    missing: Annotated[str, toml.text] = REFUSE
+    test: Annotated[float, share_kind] = 0.0  # of each agent's rows: held out, to say how good the model is
+    bytes_max: Annotated[int, toml.whole(256, 2**20)] = 4096  # of one agent's description of its table
+    wait_s: Annotated[float, toml.positive] = 600.0  # for agents that have not started
+
+    @property
+    def wanted(self) -> Wanted:
+        keys = ("task", "loss", "target", "event", "offset", "exposure", "weight", "columns", "missing")
+        return Wanted(**{key: getattr(self, key) for key in keys}, intercept=self.intercept, ridge=self.ridge)
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """As [model] and [survey] have them."""
+        said = {key: value for key, value in asdict(self).items() if value is not None}
+        return {
+            "model": {key: value for key, value in said.items() if key not in SURVEY},
+            "survey": {key: value for key, value in said.items() if key in SURVEY},
+        }
+
+
+SURVEY = ("missing", "test", "bytes_max", "wait_s")
+
+
+def surveyed_of(model: Any, survey: Any) -> Surveyed:
+    """From the tables [model] and [survey], checked."""
+    if isinstance(model, dict) and (typed := [key for key in FIXED if key in model]):
+        raise AmbleError(
+            f"[model] has {typed[0]}, and the run has a table [survey], by which agents agree on it; leave one out."
+        )
+    kinds = toml.kinds_of(Surveyed)
+    toml.check(survey, "[survey]", {key: kinds[key] for key in SURVEY})
+    toml.check(model, "[model]", {key: kind for key, kind in kinds.items() if key not in SURVEY})
+    made = toml.fill(Surveyed, {**model, **survey}, "[model] and [survey]")
+    if made.missing not in POLICIES:
+        raise unknown("way to treat missing cells", made.missing, POLICIES)
+    _ = made.wanted.meant  # a task and a loss that do not go together are refused here, not after the survey
+    return made
+
+
+def model_of(agreement: Agreement, header: bool | None) -> Model:
+    """The model that the agents have agreed on."""
+    return Model(
+        task=agreement.task,
+        columns=agreement.columns,
+        labels=agreement.labels,
+        ridge=agreement.ridge,
+        intercept=agreement.intercept,
+        target=agreement.target,
+        header=header,
+        X_mean=agreement.X_mean,
+        X_std=agreement.X_std,
+        y_mean=agreement.y_mean,
+        y_std=agreement.y_std,
+        loss=agreement.loss,
+        rows_mean=sum(site.weight for site in agreement.sites) / len(agreement.sites),
+    )
