@@ -1,0 +1,261 @@
+"""The stages of a run at one agent: an opening survey, the training and a closing survey; or the training alone.
+
+Each stage is a run of the protocol: it has its own core and journal, and a fingerprint by which its messages are known.
+All stages use the same links. A stage ends with a result that all agents have alike (message.Ending), and from that
+each agent makes the next stage. A stage that has ended goes on answering, so an agent that comes late is told its result.
+
+    opening   each agent's description of its table -> what all agree on: columns, levels, labels, scaling
+    training  -> the model, and whose data it has
+    closing   each agent's sums at that model -> how good it is, and its standard errors
+"""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.arrays import Array, Flags
+from amble.data.tables import Column, Table
+from amble.errors import AmbleError
+from amble.live.agent.ended import model_from, pack_judged
+from amble.live.core.effects import Settings
+from amble.live.core.message import Ending
+from amble.live.core.parcels import Visits
+from amble.live.core.protocol import Core
+from amble.live.core.visits import visits_for
+from amble.live.formats import wire
+from amble.live.formats.shape import Shape, run_digest
+from amble.live.journal import file as journal_file
+from amble.live.journal.journal import Journal
+from amble.live.settings.agent_config import AGREEMENT, AgentConfig
+from amble.methods.survey import Part, Survey
+from amble.problem.extras import Extras
+from amble.randomness import check_seed
+from amble.results.model import Model
+from amble.results.sums import Sums, sums_of
+from amble.survey import regions
+from amble.survey.agreed import Agreement, Rows
+from amble.survey.agreement import agree
+from amble.survey.document import from_bytes, to_bytes
+
+OPENING, TRAINING, CLOSING = "opening", "training", "closing"
+JOURNALS = {OPENING: "opening.db", TRAINING: "journal.db", CLOSING: "closing.db"}
+SETTLED = 1e-12  # relative: what a recount may change in a sum, by rounding
+BYTES_MAX = 2**26  # of a message of a run whose model is not known when the links are made
+
+
+class Plan(NamedTuple):
+    """A stage before it begins."""
+
+    name: str
+    digest: str
+    visits: Visits
+    settings: Settings
+    objective: Any
+
+
+@dataclass(eq=False)
+class Stage:
+    """A stage under way, or ended."""
+
+    name: str
+    shape: Shape
+    visits: Visits
+    journal: Journal
+    core: Core
+    accepted: bytes  # most answers are this one
+    wake_s: float = 0.0
+    order: tuple[int, ...] = ()  # of the result that the next stage was made from
+
+
+def open_stage(plan: Plan, config: AgentConfig, folder: Path) -> Stage:
+    """From its journal, or a new one."""
+    shape = Shape(
+        plan.digest, config.agents, plan.settings.tokens, plan.visits.parcel(0), config.room, plan.settings.result
+    )
+    path = folder / JOURNALS[plan.name]
+    if plan.name != OPENING and config.surveyed is not None and journal_file.run_of(path) not in (None, plan.digest):
+        remove(path)  # of an earlier result of the stage before
+    journal = Journal.open(path, shape, plan.visits, plan.objective, config.name, config.record.visits_max)
+    near = tuple(peer.name for peer in config.neighbours)
+    core = Core(config.name, near, plan.settings, plan.visits, plan.objective, rows=journal.load())
+    return Stage(plan.name, shape, plan.visits, journal, core, wire.encode(shape, wire.Accepted()))
+
+
+def remove(journal: Path) -> None:
+    for path in journal.parent.glob(f"{journal.name}*"):
+        path.unlink()
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The course of a run whose model is complete: it has one stage."""
+
+    config: AgentConfig
+    objective: Any
+
+    @property
+    def bytes_max(self) -> int:
+        """No message is longer."""
+        shape = Shape(self.config.digest, self.config.agents, self.config.method.tokens,
+                      self.config.visits().parcel(0), self.config.room)  # fmt: skip
+        return shape.bytes_max
+
+    def first(self) -> Plan:
+        config = self.config
+        return Plan(TRAINING, config.digest, config.visits(), config.protocol_settings(), self.objective)
+
+    def after(self, name: str, ending: Ending) -> Plan | None:  # noqa: ARG002
+        return None
+
+    def model(self, w: Array | None) -> Model | None:
+        """What the run has come to, from this agent's own estimate."""
+        return None if w is None else model_from(self.config, w)
+
+
+@dataclass(eq=False)
+class Surveyed:
+    """The course of a run whose agents first agree on their model."""
+
+    config: AgentConfig
+    folder: Path
+    table: Table
+    held_out: Table | None = None  # rows that are not trained on
+    w: Array | None = None  # the model that all agents ended the training with
+    sums: Array | None = None
+    inside: Flags | None = None  # whose data is in it, by their indices
+    rows: Rows | None = field(default=None, init=False)
+
+    bytes_max: int = BYTES_MAX
+
+    @classmethod
+    def of(cls, config: AgentConfig, folder: Path, table: Table) -> "Surveyed":
+        """With its share of rows held out: which ones depends on the run's seed and the agent's index."""
+        share = config.surveyed.test if config.surveyed else 0.0
+        count = len(table.columns[0].cells)
+        out = round(share * count)
+        if not out:
+            return cls(config, folder, table)
+        order = np.random.default_rng([check_seed(config.seed), config.index, 3]).permutation(count)
+        return cls(config, folder, some_rows(table, np.sort(order[out:])), some_rows(table, np.sort(order[:out])))
+
+    @property
+    def places(self) -> int:
+        return len(self.config.agents) + self.config.room
+
+    def _survey(self, name: str, digest: str, numbers: Array, expected: Flags, wait_s: float | None) -> Plan:
+        """A stage that adds up numbers: by one token, until those who are expected are in."""
+        config = self.config
+        settings = replace(
+            config.protocol_settings(), tokens=1, next=config.next[:1], hops_max=0, tolerance=SETTLED,
+            result=len(numbers) + self.places, expected=expected, gather_s=wait_s,
+        )  # fmt: skip
+        visits = visits_for(Survey(), len(numbers), len(config.agents), SETTLED, config.room)
+        return Plan(name, digest, visits, settings, Part(numbers))
+
+    def first(self) -> Plan:
+        config, asked = self.config, self.config.surveyed
+        if asked is None:
+            raise AmbleError(f"the run of {config.name} has no survey; add a table [survey] to its file.")
+        document = to_bytes(asked.wanted.describe(self.table))
+        numbers = regions.vector(document, config.index, self.places, asked.bytes_max)
+        founders = np.arange(self.places) < len(config.agents)
+        open_config = replace(config, agreement=None)
+        digest = run_digest({"stage": OPENING, "run": open_config.digest})
+        return self._survey(OPENING, digest, numbers, founders, asked.wait_s)
+
+    def after(self, name: str, ending: Ending) -> Plan | None:
+        """The next stage; None: this was the last one, or the run was ended in it."""
+        if not ending.result or (name == OPENING and ending.cause != "tolerance") or ending.cause == "asked":
+            if name == TRAINING and ending.result:
+                self.w = np.frombuffer(ending.result, "<f8")[: -self.places].copy()
+            return None
+        numbers = np.frombuffer(ending.result, "<f8").astype(np.float64)
+        total, inside = numbers[: -self.places], numbers[-self.places :] > 0
+        if name == OPENING:
+            return self._training(total)
+        if name == TRAINING:
+            return self._closing(total, inside)
+        self.sums = total
+        return None
+
+    def _training(self, total: Array) -> Plan:
+        config, asked = self.config, self.config.surveyed
+        assert asked is not None
+        names = dict(enumerate(config.agents))
+        parts = regions.documents(total, self.places, asked.bytes_max)
+        documents = {
+            name: from_bytes(part, name)
+            for index, part in parts.items()
+            for name in [names.get(index, f"guest{index}")]  # the same name everywhere: only neighbours know a guest's
+        }
+        agreement = agree(documents, asked.wanted)
+        self.config = config = config.agreed(agreement)
+        (self.folder / AGREEMENT).write_text(agreement.to_json(), encoding="utf-8")
+        self.rows = agreement.rows(self.table, config.name)
+        visits = config.visits()
+        plan = Plan(
+            TRAINING, config.digest, visits,
+            replace(config.protocol_settings(), result=visits.dimension + self.places),
+            objective_of(config, self.rows),
+        )  # fmt: skip
+        size = Shape(plan.digest, config.agents, plan.settings.tokens, visits.parcel(0), config.room).bytes_max
+        if size > BYTES_MAX:
+            raise AmbleError(
+                f"a message of this model has {size:,} bytes, and at most {BYTES_MAX:,} may be sent; name fewer columns "
+                'in [model], or give Relay form = "scalar".'
+            )
+        return plan
+
+    def _closing(self, w: Array, inside: Flags) -> Plan:
+        config, asked = self.config, self.config.surveyed
+        assert asked is not None
+        self.w, self.inside = w.copy(), inside
+        model, classes = config.model, len(config.model.labels)
+        sums = Sums.zeros(model.loss_name, model.width + model.intercept, classes)
+        if inside[config.index]:  # one that came too late to be in the model adds nothing
+            sums = self._sums(w)
+        numbers = np.concatenate([sums.vector(), pack_judged(sums, config.index, self.places)])
+        digest = run_digest({"stage": CLOSING, "run": config.digest, "model": w.tobytes().hex()[:4096]})
+        return self._survey(CLOSING, digest, numbers, inside, None)
+
+    def _sums(self, w: Array) -> Sums:
+        """Of this agent's rows, at the model."""
+        model, agreement = self.config.model, self.config.agreement
+        assert agreement is not None
+        train = self.rows or agreement.rows(self.table, self.config.name)
+        inner = model.in_units(train.X, train.y, Extras(train.sample_weight, train.offset))
+        test = None
+        if self.held_out is not None:
+            held = agreement.rows(self.held_out, self.config.name)
+            out = model.in_units(held.X, held.y, Extras(held.sample_weight, held.offset))
+            test = (out.X, out.y, held.sample_weight, out.offset)
+        return sums_of(
+            model.loss_name, w, inner.X, inner.y, train.sample_weight, inner.offset,
+            classes=len(model.labels), test=test,
+        )  # fmt: skip
+
+    def model(self, w: Array | None) -> Model | None:
+        """What the run has come to: the model that all agents ended with, with the sums of all where there are some."""
+        final = self.w if self.w is not None else w
+        return None if final is None or self.config.open else model_from(self.config, final, self.sums, self.inside)
+
+
+def objective_of(config: AgentConfig, rows: Rows) -> Any:
+    return config.model.objective(
+        rows.X, rows.y, f"the data of {config.name}", Extras(rows.sample_weight, rows.offset)
+    )
+
+
+def some_rows(table: Table, chosen: Any) -> Table:
+    """Some rows of a table."""
+    columns = [
+        Column(
+            column.name,
+            None if column.texts is None else [column.texts[k] for k in chosen],
+            None if column.numbers is None else column.numbers[chosen],
+        )
+        for column in table.columns
+    ]
+    return table._replace(columns=columns, lines=None if table.lines is None else [table.lines[k] for k in chosen])
