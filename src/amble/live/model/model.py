@@ -1,7 +1,7 @@
 """The model that agents agree on before they see each other: its shape, its scaling, and each agent's objective."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +18,7 @@ from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, unknown
 from amble.live import toml
 from amble.problem.assemble import Scaling, check_rows, prepare, ridges, stack, targets_in_units
+from amble.results import model as trained
 
 log = logging.getLogger("amble.live")
 
@@ -84,6 +85,21 @@ class Model:
         penalty = ridges(self.ridge, rows.shape[1], self.intercept)
         stacked = stack(rows, wanted, [np.arange(len(y))], penalty, len(self.labels), "agents")
         return tree_map(lambda leaf: leaf[0], stacked)
+
+    def trained(self, w: Array, about: Mapping[str, Any] | None = None) -> trained.Model:
+        """The model with these numbers, to predict with."""
+        return trained.Model(
+            task=self.task,
+            loss=losses.choose(None, len(self.labels)),
+            columns=self.columns,
+            labels=self.labels,
+            intercept=self.intercept,
+            w=w,
+            scaling=self.scaling,
+            target=self.target,
+            penalty={"ridge": self.ridge},
+            about=about or {},
+        )
 
     def read(self, path: Path) -> tuple[Array, Targets]:
         """The rows and targets of an agent's file."""

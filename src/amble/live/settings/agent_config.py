@@ -31,6 +31,8 @@ from amble.live.settings.parts import (
     method_settings,
 )
 from amble.methods.protocol import TokenMethod
+from amble.results import model as trained
+from amble.results.model import provenance
 
 FILE = "agent.toml"
 FORMAT = 1
@@ -184,6 +186,12 @@ class AgentConfig:
     def objective(self, X: Array, y: Targets) -> Any:
         """The agent's own objective, from its rows and targets as they are in its files."""
         return self.model.objective(X, y, f"the data of {self.name}")
+
+    def trained(self, w: Array, **known: Any) -> trained.Model:
+        """The run's model with these numbers, and where it comes from."""
+        method = method_settings(self.method)
+        about = provenance(run=self.run, settings=self.digest, agents=list(self.agents), method=method, **known)
+        return self.model.trained(w, about)
 
     def read_data(self, folder: Path) -> tuple[Array, Targets]:
         """The agent's rows and targets, from the file in its folder that the run names."""
