@@ -1,4 +1,4 @@
-"""Models of agents' rows, fitted by Newton's method on the agents' own sums; the pooled rows are for others to judge."""
+"""Models of agents' rows, fitted by Newton's method on the agents' own sums; others judge them by the pooled rows."""
 
 import numpy as np
 

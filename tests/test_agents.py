@@ -14,9 +14,9 @@ import amble
 from amble.errors import AmbleError
 from amble.live.cluster import up
 from amble.live.cluster.cluster import Cluster, configure, rows_of
-from amble.live.model import trained
 from amble.live.records import collect
 from amble.live.settings.agent_config import FILE
+from amble.results import model_file, model_reading
 from live_nodes import Nodes
 
 pytest.importorskip("zenoh")
@@ -180,7 +180,7 @@ def test_an_agent_that_was_alone_has_no_model_and_is_stopped_as_any_other(tmp_pa
         assert f"{name} was told to stop, and the run has not ended; start it again, and it goes on" in stopped
         assert f"{name} has no model yet, and wrote none" in none
         with pytest.raises(AmbleError, match="there is no model"):
-            trained.load(cluster.folder / name / trained.FILE)
+            model_reading.read(cluster.folder / name / model_file.FILE)
 
 
 def test_an_agent_with_a_model_that_is_told_to_stop_says_so_by_the_same_code(tmp_path):
@@ -190,7 +190,7 @@ def test_an_agent_with_a_model_that_is_told_to_stop_says_so_by_the_same_code(tmp
         wait_for(lambda: all(visits(cluster, name) > 20 for name in cluster.config.agents))
         assert end(cluster, "agent01") == TERMINATED
         assert end(cluster, "agent02", signal.SIGINT) == INTERRUPTED
-        assert (cluster.folder / "agent01" / trained.FILE).is_file()
+        assert (cluster.folder / "agent01" / model_file.FILE).is_file()
         before = visits(cluster, "agent01")
         cluster.start("agent01")
         wait_for(lambda: visits(cluster, "agent01") > before)
@@ -228,4 +228,4 @@ def test_an_agent_that_comes_after_the_end_has_no_model(tmp_path):
         assert cluster.failed() == {}  # it ended with its run
         assert log_of(cluster, "agent02").endswith("take the model of another agent\n")
         assert not list((cluster.folder / "agent02").glob("model.np*"))
-        assert (cluster.folder / "agent00" / trained.FILE).is_file()
+        assert (cluster.folder / "agent00" / model_file.FILE).is_file()

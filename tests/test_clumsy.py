@@ -9,7 +9,6 @@ import amble
 from amble import AmbleError, networks
 from amble.cli import main
 from amble.live.model.model import Model
-from amble.live.model.trained import Trained
 
 DATA = amble.load("diabetes")
 X, Y = DATA.X, DATA.y
@@ -177,14 +176,14 @@ def test_text_where_a_model_has_numbers_is_answered_with_what_works_there(monkey
         refused.value
     )
     assert "one-hot" not in str(refused.value)
-    Trained(model, np.zeros(3)).save(tmp_path / "model.npz")
+    model.trained(np.zeros(3)).save(tmp_path / "model.npz")
     code, said = predict(monkeypatch, capsys, tmp_path / "model.npz", tmp_path / "towns.csv")
     assert code == 2
     assert "'Ulm', which is not a number; the model was trained on numbers: write numbers there." in said
 
 
 def test_options_of_tables_are_refused_where_the_rows_are_arrays(monkeypatch, capsys, tmp_path):
-    Trained(Model("regression", columns=2), np.zeros(3)).save(tmp_path / "model.npz")
+    Model("regression", columns=2).trained(np.zeros(3)).save(tmp_path / "model.npz")
     np.savez(tmp_path / "rows.npz", X=np.zeros((4, 2)))
     for options, sentence in (
         (["--header"], "header=True was given for"),

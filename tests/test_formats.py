@@ -23,9 +23,9 @@ from amble.live.agent.node import Node
 from amble.live.control import glance
 from amble.live.formats import shape
 from amble.live.journal import file as journal_file
-from amble.live.model import trained
 from amble.live.records import record
 from amble.live.settings import agent_config
+from amble.results import model_file, model_reading
 from amble.results.saved import FORMAT as RUN_FORMAT
 from doc_blocks import ROOT
 
@@ -68,7 +68,7 @@ def test_a_saved_run_is_read_and_drawn(file, tmp_path):
 def test_a_live_run_is_read_with_its_model_record_and_status(folder):
     run = amble.load_run(folder / "run")
     assert run.walk == "live"
-    model = trained.load(folder / trained.FILE)
+    model = model_reading.read(folder / model_file.FILE)
     np.testing.assert_array_equal(model.w, run.model)
     kept = record.load(folder / record.FILE)
     assert kept.hops == run.schedule.hops > 60
@@ -114,7 +114,7 @@ def test_an_agent_does_not_go_on_from_a_journal_of_format_2(folder):
 
 WRITTEN = {
     "saved run": RUN_FORMAT,
-    "model": trained.FORMAT,
+    "model": model_file.FORMAT,
     "record": record.FORMAT,
     "journal": journal_file.FORMAT,
     "agent's settings": agent_config.FORMAT,

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from amble.live.model.start import FILE
-from amble.live.model.trained import Trained
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.settings.config import Config
 from config_samples import made, model, refused, settings
@@ -28,7 +27,7 @@ def test_agents_with_other_initial_models_are_of_other_runs():
 
 def test_a_trained_model_is_an_initial_model_for_the_same_columns_and_scaling(tmp_path):
     plain = made().model
-    Trained(plain, np.array(NUMBERS)).save(tmp_path / "model.npz")
+    plain.trained(np.array(NUMBERS)).save(tmp_path / "model.npz")
     assert Config.from_settings(settings(**model(start="model.npz")), tmp_path).start.numbers.tolist() == NUMBERS
     for changed, key in (
         ({"X_std": [1.0, 2.0, 1.0]}, "X_std"),

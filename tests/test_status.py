@@ -19,9 +19,9 @@ from amble.live import process, status
 from amble.live.agent import saying
 from amble.live.cluster.cluster import Cluster, configure, rows_of
 from amble.live.control import glance, leaving, stopping, view
-from amble.live.model import trained
 from amble.live.settings.agent_config import FILE
 from amble.live.status import Sight, Status, Wait
+from amble.results import model_file, model_reading
 
 pytestmark = pytest.mark.long
 
@@ -354,7 +354,7 @@ def test_a_run_is_watched_until_it_ends_and_stop_ends_it_everywhere(tmp_path):
         assert re.fullmatch(r"the run has ended: it was asked to, at agent02; [\d,]+ visits, [\d.]+ .?B heard", last)
         wait_for(lambda: not cluster.running())
         assert cluster.failed() == {}
-    models = [trained.load(cluster.folder / name / trained.FILE).w for name in cluster.config.agents]
+    models = [model_reading.read(cluster.folder / name / model_file.FILE).w for name in cluster.config.agents]
     assert all(np.isfinite(w).all() for w in models)
     assert {(said := cluster.status(name)).state + said.cause for name in cluster.config.agents} == {"endedasked"}
     assert not list(cluster.folder.glob("*/stop"))
@@ -380,7 +380,7 @@ def test_stop_ends_amble_up_with_its_model_and_record(tmp_path):
     assert started.returncode == 0
     assert re.search("ended: it was asked to, at agent0[0-2]", shown)
     assert "replayed:" in shown
-    assert trained.load(folder / trained.FILE).w.shape == (11,)
+    assert model_reading.read(folder / model_file.FILE).w.shape == (11,)
 
 
 def test_a_stop_that_was_left_behind_does_not_end_the_next_run(tmp_path):

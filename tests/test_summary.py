@@ -121,7 +121,7 @@ def test_cox_is_that_of_lifelines_and_statsmodels_stratified_by_agent(loss):
 
 def test_huber_has_robust_errors_only():
     sample = Sample("huber")
-    with pytest.raises(amble.AmbleError, match="huber is no likelihood, .* give cov='robust'"):
+    with pytest.raises(amble.AmbleError, match=r"huber is no likelihood, .* give cov='robust'"):
         sample.model.summary()
     ours = sample.model.summary("robust")
     off = (sample.X @ sample.model.coef_ + sample.model.intercept_ - sample.y) / sample.scaling.y_std

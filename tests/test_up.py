@@ -25,9 +25,9 @@ from amble.live.cluster import up
 from amble.live.formats.shape import Shape
 from amble.live.journal import file as journal_file
 from amble.live.journal.rows import Rows
-from amble.live.model import trained
 from amble.live.records import collect, record, replay
 from amble.live.settings.agent_config import AgentConfig
+from amble.results import model_file, model_reading
 
 pytestmark = pytest.mark.long
 
@@ -90,7 +90,7 @@ def done(tmp_path_factory):
 def test_the_model_is_the_optimum_of_all_rows(done):
     folder, said = done
     best = split(load("diabetes"), agents=4, ridge=0.01).optimum().w
-    w = trained.load(folder / trained.FILE).w
+    w = model_reading.read(folder / model_file.FILE).w
     assert np.linalg.norm(w - best) <= 1e-6 * np.linalg.norm(best)
     assert "the model has converged" in said
     assert "of the centralised optimum" in said
@@ -98,9 +98,9 @@ def test_the_model_is_the_optimum_of_all_rows(done):
 
 def test_every_agent_keeps_the_model_in_its_own_folder(done):
     folder, _ = done
-    w = trained.load(folder / trained.FILE).w
+    w = model_reading.read(folder / model_file.FILE).w
     for k in range(4):
-        np.testing.assert_allclose(trained.load(folder / f"agent0{k}" / trained.FILE).w, w, rtol=1e-6)
+        np.testing.assert_allclose(model_reading.read(folder / f"agent0{k}" / model_file.FILE).w, w, rtol=1e-6)
 
 
 def test_every_digest_is_equal_when_replayed(done):
@@ -204,7 +204,7 @@ def test_predict_on_files_with_and_without_the_target(done, tmp_path):
     assert "NMSE 0.4" in told.stderr
     guess = np.loadtxt(tmp_path / "out.csv", skiprows=1)
     problem = split(data, agents=4, ridge=0.01)
-    np.testing.assert_allclose(guess, problem.predict(trained.load(folder / "model.npz").w, data.X), rtol=1e-9)
+    np.testing.assert_allclose(guess, problem.predict(model_reading.read(folder / "model.npz").w, data.X), rtol=1e-9)
     for name in ("without.csv", "rows.npz"):
         told = amble("predict", folder / "model.npz", tmp_path / name)
         assert told.stdout == (tmp_path / "out.csv").read_text()
@@ -220,21 +220,21 @@ def test_a_model_for_other_columns_or_damaged_is_refused(done, tmp_path):
     whole = (folder / "model.npz").read_bytes()
     (tmp_path / "model.npz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(AmbleError, match="damaged or cut short"):
-        trained.load(tmp_path / "model.npz")
+        model_reading.read(tmp_path / "model.npz")
     with np.load(folder / "model.npz") as held:
         np.savez(tmp_path / "model.npz", about=held["about"], w=held["w"] + 1)
     with pytest.raises(AmbleError, match="damaged or cut short"):
-        trained.load(tmp_path / "model.npz")
+        model_reading.read(tmp_path / "model.npz")
     with pytest.raises(AmbleError, match="is not a model file"):
-        trained.load(folder / "record.npz")
+        model_reading.read(folder / "record.npz")
 
 
 @pytest.mark.parametrize("number", [1e298, np.inf, np.nan])
 def test_a_model_of_a_diverged_run_is_refused(done, tmp_path, number):
     """As 0.1 wrote them."""
     folder, _ = done
-    model = trained.load(folder / "model.npz")
-    trained.Trained(model.model, np.full(11, number)).save(tmp_path / "model.npz")
+    model = model_reading.read(folder / "model.npz")
+    replace(model, w=np.full(11, number)).save(tmp_path / "model.npz")
     told = amble("predict", tmp_path / "model.npz", folder / "agent00" / "rows.npz")
     assert told.returncode == 2
     assert told.stdout == ""
@@ -253,7 +253,7 @@ def test_ctrl_c_stops_all_and_keeps_what_there_is(tmp_path):
     assert process.returncode == 130
     assert "what there was by then was kept" in said
     assert not agents_of(folder)
-    assert trained.load(folder / trained.FILE).w.shape == (11,)
+    assert model_reading.read(folder / model_file.FILE).w.shape == (11,)
     assert amble("replay", folder).returncode == 0
     again = amble("up", "--data", "diabetes", "-n", 2, "--again", "-o", folder)
     assert again.returncode == 0, again.stdout + again.stderr
@@ -336,7 +336,7 @@ def test_a_run_begins_where_another_one_ended(done, tmp_path, method):
     told = amble("up", *words, "--start", model, "--tolerance", 1e-3, "-o", out)  # not before all are met
     assert told.returncode == 0, told.stdout + told.stderr
     assert "replayed:" in told.stdout
-    run, w = load_run(out / "run"), trained.load(model).w
+    run, w = load_run(out / "run"), model_reading.read(model).w
     np.testing.assert_array_equal(run.start, w)
     np.testing.assert_array_equal(run.consensus[0], w)
     np.testing.assert_allclose(run.consensus[1], w, rtol=1e-12)

@@ -15,9 +15,9 @@ pytest.importorskip("zenoh")
 
 from amble.errors import AmbleError
 from amble.live.cluster import up
-from amble.live.model import trained
 from amble.live.records import collect, record
 from amble.progress import interruptible
+from amble.results import model_file, model_reading
 from amble.simulation.experiment import Experiment
 from test_up import ENDLESS, agents_of, amble, begin, visited, wait_for
 
@@ -71,12 +71,12 @@ def made(first, tmp_path):
 def test_again_and_again_also_by_a_link_to_the_folder(made):
     link = made.parent / "link"
     link.symlink_to(made)
-    before = (made / trained.FILE).stat().st_mtime_ns
+    before = (made / model_file.FILE).stat().st_mtime_ns
     for folder in (made, link):
         told = again(folder)
         assert told.returncode == 0, told.stdout + told.stderr
     assert link.is_symlink()
-    assert (made / trained.FILE).stat().st_mtime_ns > before
+    assert (made / model_file.FILE).stat().st_mtime_ns > before
     assert {path.name for path in made.parent.iterdir()} == {"run", "link"}
 
 
@@ -87,7 +87,7 @@ def test_the_folder_that_a_person_is_in_is_not_replaced(made, tmp_path):
     (tmp_path / "empty").mkdir()
     told = amble("up", "--data", "diabetes", "-n", 3, "-o", ".", cwd=tmp_path / "empty")
     in_one_sentence(told, "you are in")
-    assert (made / trained.FILE).is_file()
+    assert (made / model_file.FILE).is_file()
 
 
 def test_in_a_folder_that_is_gone_every_command_is_one_sentence(tmp_path):
@@ -152,7 +152,7 @@ def test_a_new_folder_that_another_has_filled_meanwhile_is_not_replaced(made):
     shutil.copytree(made, plan.folder)
     with pytest.raises(AmbleError, match="holds an earlier run"):
         up.start(plan)
-    assert (plan.folder / trained.FILE).read_bytes() == (made / trained.FILE).read_bytes()
+    assert (plan.folder / model_file.FILE).read_bytes() == (made / model_file.FILE).read_bytes()
 
 
 @pytest.mark.parametrize("damage", ["journal", "settings", "empty"])
@@ -199,7 +199,7 @@ def test_what_there_is_is_kept_when_it_is_told_to_end(tmp_path, number, code, ti
     assert process.returncode == code
     assert "what there was by then was kept" in said
     assert not agents_of(folder)
-    assert np.isfinite(trained.load(folder / trained.FILE).w).all()
+    assert np.isfinite(model_reading.read(folder / model_file.FILE).w).all()
     assert record.load(folder / record.FILE).hops > 0
     assert amble("replay", folder).returncode == 0
 
@@ -258,4 +258,4 @@ def test_a_run_that_ends_before_everybody_was_met_says_whose_data_the_model_lack
     said = " ".join(told.stdout.split())
     assert f"the run ended before a token met {', '.join(unmet)}: the model lacks their data; give more --hops" in said
     assert "failed" not in said
-    assert np.isfinite(trained.load(tmp_path / "run" / trained.FILE).w).all()
+    assert np.isfinite(model_reading.read(tmp_path / "run" / model_file.FILE).w).all()

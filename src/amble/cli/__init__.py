@@ -15,6 +15,7 @@ from amble.cli import (  # noqa: F401 (they add their commands)
     report,
     reproduce,
     status,
+    summary,
     up,
 )
 from amble.cli.app import app

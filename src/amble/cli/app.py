@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 PANELS = {
     "Simulate": ("compare", "reproduce", "report", "draw"),
     "Live": ("up", "init", "agent", "status", "stop", "join", "leave", "collect", "replay", "chaos"),
-    "Data": ("data", "predict"),
+    "Data": ("data", "predict", "summary"),
 }
 WORDS = "amble.words"  # where a context keeps the words of the command line
 ORDER = [name for names in PANELS.values() for name in names]

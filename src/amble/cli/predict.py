@@ -35,16 +35,17 @@ def predict(
 
     from amble.errors import AmbleError
     from amble.files import write_whole
-    from amble.live.model import choosing, predicting
+    from amble.problem.prediction import METRICS, score
+    from amble.results import choosing, predicting
 
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
         raise AmbleError(f"{out} was given for the predictions; give a file in a folder that is there.")
-    loaded = choosing.choose(model)
-    X, y = predicting.read_rows(loaded.model, rows, target, header)
-    guess = loaded.predict(X, str(rows))
+    loaded = choosing.load_model(model)
+    X, y = predicting.read_rows(loaded, rows, target, header)
+    guess = loaded.predict(X)
     held = io.StringIO()
     writer = csv.writer(held, lineterminator="\n")
-    writer.writerows([[loaded.model.target if isinstance(loaded.model.target, str) else "prediction"]])
+    writer.writerows([[loaded.target if isinstance(loaded.target, str) else "prediction"]])
     writer.writerows([value] for value in guess.tolist())
     if out is None:
         sys.stdout.write(held.getvalue())
@@ -57,5 +58,6 @@ def predict(
             ) from error
         sys.stderr.write(f"{len(guess):,} predictions written to {out}\n")
     if y is not None:
-        name, value = loaded.metric(guess, y)
-        sys.stderr.write(f"{name} {value:.4f} on {len(y):,} rows\n")
+        regression = loaded.task == "regression"
+        value = float(score(guess, y, y.mean() if regression else 0.0, regression))
+        sys.stderr.write(f"{METRICS[loaded.task]} {value:.4f} on {len(y):,} rows\n")

@@ -11,7 +11,7 @@ from amble.data.partition import Parts, holdings
 from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, is_number, unknown
 from amble.losses import LOSSES, choose
-from amble.problem.extras import Extras, refuse_offset
+from amble.problem.extras import NO_EXTRAS, Extras, refuse_offset
 
 WEIGHTS = ("agents", "rows")
 AGENTS_AT_A_TIME = 512
@@ -74,7 +74,7 @@ def check_rows(X: ArrayLike, y: ArrayLike | None, task: str, whose: str) -> tupl
 
 
 def fit_scaling(
-    X: Array, y: Targets, scale: bool, link: str, intercept: bool = True, extra: Extras = Extras()
+    X: Array, y: Targets, scale: bool, link: str, intercept: bool = True, extra: Extras = NO_EXTRAS
 ) -> Scaling:
     """Means and standard deviations of the training rows, by their weights; a constant column is only shifted."""
     weight, offset = extra
@@ -131,7 +131,7 @@ def assemble(
     scale: bool = True,
     weights: str = "rows",
     loss: str | None = None,
-    extra: Extras = Extras(),
+    extra: Extras = NO_EXTRAS,
     offset_test: Array | None = None,
 ) -> dict[str, Any]:
     """The fields of a Problem that follow from rows and who holds them."""
@@ -214,7 +214,7 @@ def stack(
     classes: int,
     weights: str | Array,
     loss: str | None = None,
-    extra: Extras = Extras(),
+    extra: Extras = NO_EXTRAS,
 ) -> Tree:
     """Each agent's objective, stacked. `weights` says whether agents or rows count alike, or has each agent's share."""
     kind: Any = LOSSES[choose(loss, classes)]  # Any: not every loss takes an offset

@@ -22,6 +22,9 @@ class Extras(NamedTuple):
         return Extras(*(None if each is None else each[chosen] for each in self))
 
 
+NO_EXTRAS = Extras()
+
+
 def extras(
     rows: int,
     whose: str,

@@ -7,12 +7,11 @@ import numpy as np
 from amble.arrays import BEYOND
 from amble.errors import AmbleError, as_path
 from amble.files import ending
-from amble.problem.assemble import Scaling
 from amble.results import model_file
 from amble.results.loading import load_run
 from amble.results.model import Model
+from amble.results.model_reading import read
 from amble.results.saved import base_path
-from amble.results.sums import Sums
 
 
 def load_model(path: str | Path) -> Model:
@@ -63,36 +62,3 @@ def of_run(path: Path) -> Model:
             f"the model of {path} has numbers as large as {np.abs(run.model).max():.1g}: its run diverged."
         )
     return run.trained()
-
-
-def read(path: Path) -> Model:
-    """The model of a model file, everything checked."""
-    about, arrays = model_file.read(path)
-    try:
-        w, width = arrays["w"], len(arrays["X_mean"])
-        if not np.abs(w).sum() < BEYOND:
-            raise AmbleError(f"{path} has numbers as large as {np.abs(w).max():.1g}: its run diverged; train it again.")
-        labels, columns = tuple(about["labels"]), about["columns"]
-        sums = None
-        if "sums" in arrays:
-            sums = Sums.of_vector(arrays["sums"], about["loss"], width + about["intercept"], len(labels))
-        model = Model(
-            task=about["task"],
-            loss=about["loss"],
-            columns=columns if isinstance(columns, int) else tuple(columns),
-            labels=labels,
-            intercept=about["intercept"],
-            w=w,
-            scaling=Scaling(arrays["X_mean"], arrays["X_std"], about["y_mean"], about["y_std"]),
-            target=about["target"],
-            penalty=about["penalty"],
-            sums=sums,
-            about=about["about"],
-        )
-        if not model.width == width == len(arrays["X_std"]):
-            raise ValueError
-        return model
-    except AmbleError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise model_file.damaged(path) from error

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from amble.arrays import Array
-from amble.errors import AmbleError
+from amble.errors import AmbleError, need
 from amble.files import write_whole
 from amble.problem.assemble import Scaling
 
@@ -24,10 +24,7 @@ def pipeline(
     penalty: Mapping[str, float],
 ) -> Any:
     """StandardScaler with the agreed scaling, then the estimator of the loss."""
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler()
+    scaler = need("sklearn.preprocessing", "sim").StandardScaler()
     scaler.mean_, scaler.scale_, scaler.var_ = scaling.X_mean, scaling.X_std, scaling.X_std**2
     scaler.n_features_in_, scaler.n_samples_seen_ = len(scaling.X_mean), 1
     if names is not None:
@@ -45,12 +42,11 @@ def pipeline(
         estimator.coef_, estimator.intercept_ = coefficients[0], float(constants[0])
     if loss == "huber":
         estimator.scale_ = scaling.y_std
-    return make_pipeline(scaler, estimator)
+    return need("sklearn.pipeline", "sim").make_pipeline(scaler, estimator)
 
 
 def _estimator(loss: str, intercept: bool, penalty: Mapping[str, float]) -> Any:
-    from sklearn import linear_model
-
+    linear_model = need("sklearn.linear_model", "sim")
     ridge = float(penalty.get("ridge", 0.0))
     if loss == "least-squares":
         return (
@@ -72,7 +68,8 @@ def _estimator(loss: str, intercept: bool, penalty: Mapping[str, float]) -> Any:
 
 def write_onnx(path: Path, loss: str, coefficients: Array, intercepts: Array, labels: Sequence[Any]) -> Path:
     """X @ coefficients' + intercepts, and what the loss makes of it, in 64-bit floats."""
-    from onnx import TensorProto, checker, helper, numpy_helper
+    onnx = need("onnx", "onnx")
+    helper, double = onnx.helper, onnx.TensorProto.DOUBLE
 
     numbers = {"coefficients": np.ascontiguousarray(coefficients.T), "intercepts": intercepts}
     nodes = [helper.make_node("MatMul", ["X", "coefficients"], ["product"])]
@@ -87,7 +84,7 @@ def write_onnx(path: Path, loss: str, coefficients: Array, intercepts: Array, la
             else helper.make_node("Identity", ["eta"], ["mean"])
         )
         nodes.append(helper.make_node("Reshape", ["mean", "flat"], ["prediction"]))
-        kind = TensorProto.DOUBLE
+        kind = double
     else:
         if len(labels) == 2:
             numbers["signs"] = np.array([[0.0, 1.0]])  # the odds of the first label are one
@@ -99,17 +96,17 @@ def write_onnx(path: Path, loss: str, coefficients: Array, intercepts: Array, la
         nodes.append(helper.make_node("Gather", ["labels", "place"], ["prediction"]))
         numbers["labels"] = np.asarray(labels, dtype=object if isinstance(labels[0], str) else None)
         kind = helper.np_dtype_to_tensor_dtype(numbers["labels"].dtype)
-        outputs.append(helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, [None, len(labels)]))
+        outputs.append(helper.make_tensor_value_info("probabilities", double, [None, len(labels)]))
     graph = helper.make_graph(
         nodes,
         "amble",
-        [helper.make_tensor_value_info("X", TensorProto.DOUBLE, [None, len(coefficients[0])])],
+        [helper.make_tensor_value_info("X", double, [None, len(coefficients[0])])],
         [helper.make_tensor_value_info("prediction", kind, [None]), *outputs],
-        [numpy_helper.from_array(array, name) for name, array in numbers.items()],
+        [onnx.numpy_helper.from_array(array, name) for name, array in numbers.items()],
     )
     made = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR, producer_name="amble"
     )
-    checker.check_model(made)
+    onnx.checker.check_model(made)
     write_whole({path: made.SerializeToString()})
     return path

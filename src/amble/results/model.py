@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 
 from amble.arrays import Array
 from amble.data.targets import Targets
-from amble.errors import AmbleError, as_path, need
+from amble.errors import AmbleError, as_path
 from amble.losses import LOSSES
 from amble.losses.logistic import sigmoid
 from amble.problem.assemble import Scaling, prepare
 from amble.problem.prediction import predict
 from amble.problem.rows import check_width, in_order
 from amble.results import model_file
+from amble.results.exporting import pipeline, write_onnx
 from amble.results.judging import Measures, measures
 from amble.results.likelihood import rows_of
 from amble.results.partial import TIES, concordance
@@ -302,7 +303,7 @@ class Model:
             names=names,
             groups=groups,
             values=np.concatenate([slopes @ row + shift for row in contrasts]),
-            transform=np.kron(np.eye(len(contrasts)), slopes),
+            transform=np.asarray(np.kron(np.eye(len(contrasts)), slopes), np.float64),
             own_names=(*self.names, *([INTERCEPT] if self.intercept else [])),
             classes=len(W) if self.labels else 0,
             y_std=scaling.y_std,
@@ -313,6 +314,28 @@ class Model:
             labels=tuple(map(str, self.labels)),
             about=self.about,
         )
+
+    def coefficients_text(self) -> str:
+        """The intercept and the coefficients in the units of the data, one line each.
+
+        Returns
+        -------
+        str
+
+        Example
+        -------
+        >>> import amble
+        >>> model = amble.simulate(amble.Relay(), amble.split(amble.load("diabetes")), hops=20).trained()
+        >>> print(model.coefficients_text().splitlines()[0])
+        intercept                             152.1457
+        """
+        blocks = (
+            {"": self.params} if len(self._matrix()) == 1 else {f"{key}:": each for key, each in self.params.items()}
+        )
+        lines = []
+        for head, block in blocks.items():
+            lines += [head] * bool(head) + [f"{name:<30} {value:>15.4f}" for name, value in block.items()]
+        return "\n".join(lines)
 
     def to_sklearn(self) -> Any:
         """As a fitted pipeline of scikit-learn: the scaling, and the estimator that has this loss.
@@ -326,12 +349,10 @@ class Model:
         >>> import amble
         >>> data = amble.load("diabetes")
         >>> model = amble.simulate(amble.Relay(), amble.split(data), hops=20).trained()
-        >>> model.to_sklearn().predict(data.X[:3]).round()
+        >>> import pandas as pd
+        >>> model.to_sklearn().predict(pd.DataFrame(data.X[:3], columns=data.columns)).round()
         array([208.,  69., 179.])
         """
-        need("sklearn", "sim")
-        from amble.results.exporting import pipeline
-
         names = None if isinstance(self.columns, int) else self.columns
         return pipeline(self.loss, self._matrix(), self.scaling, self.intercept, self.labels, names, self.penalty)
 
@@ -354,9 +375,6 @@ class Model:
         >>> print(model.to_onnx("model.onnx"))
         model.onnx
         """
-        need("onnx", "onnx")
-        from amble.results.exporting import write_onnx
-
         coefficients, intercepts = self._original()
         if self.loss in TIES:
             raise AmbleError("the cox model has no ONNX form here: it predicts a relative hazard; use coef_.")

@@ -17,6 +17,7 @@ from amble.results.sums import Sums
 
 WIDTH = 80
 NEAR = 1e-4  # standard errors from the optimum, up to where nothing is said about it
+JUDGED = ("RMSE", "accuracy", "AUC", "concordance")  # what the table has of the held-out rows
 ERRORS = {
     "model": "Standard errors: of the likelihood.",
     "robust": "Standard errors: robust, by row (HC0).",
@@ -114,8 +115,8 @@ class Summary:
         (11, 6)
         """
         pandas = need("pandas", "all")
-        names = [(group, name) for group in self.groups for name in self.names] or list(self.names)
-        index = pandas.MultiIndex.from_tuples(names) if self.groups else pandas.Index(names)
+        names = list(self.names)
+        index = pandas.MultiIndex.from_product([self.groups, names]) if self.groups else pandas.Index(names)
         columns = {"coef": self.coef, "std_err": self.std_err, self.kind: self.statistic, "p_value": self.p_value}
         return pandas.DataFrame({**columns, "low": self.low, "high": self.high}, index=index)
 
@@ -262,11 +263,7 @@ def _measures(fit: Fit, sums: Sums, k: int) -> dict[str, float]:
         found["pseudo R2"] = 1 - fitted[0] / fitted[1]
     shown = measures(loss, sums, bool(sums.test.rows), fit.y_std, fit.intercept)
     label = "test" if sums.test.rows else "training"
-    return (
-        found
-        | {f"{label} {name}": value for name, value in shown.items() if name in ("RMSE", "accuracy", "AUC")}
-        | {f"{label} {name}": value for name, value in shown.items() if name == "concordance"}
-    )
+    return found | {f"{label} {name}": value for name, value in shown.items() if name in JUDGED}
 
 
 def _short(value: float) -> str:

@@ -27,7 +27,6 @@ from amble.live.formats import wire
 from amble.live.formats.shape import Shape
 from amble.live.journal.file import Unwritable
 from amble.live.journal.journal import Journal
-from amble.live.model import trained
 from amble.live.process import as_bytes
 from amble.live.seldom import Seldom, more
 from amble.live.settings import joining
@@ -36,6 +35,7 @@ from amble.live.transport import Open, SendAnswer, Transport
 from amble.live.transport.address import Address
 from amble.losses.objective import Objective
 from amble.progress import Flag
+from amble.results import model_file
 
 ANSWER_S = 600.0  # how long an answer is waited for: a visit may take long; the protocol goes round who is silent
 STATUS_S = 0.5
@@ -384,12 +384,12 @@ class Node:
             if w is None:
                 model.unlink(missing_ok=True)  # of an earlier journal
                 if said.cause == "diverged":
-                    (self.folder / trained.FILE).unlink(missing_ok=True)  # of this run, before it was started again
+                    (self.folder / model_file.FILE).unlink(missing_ok=True)  # of this run, before it was started again
                 return
             with model.with_suffix(".part").open("wb") as held:
                 np.save(held, w, allow_pickle=False)
             model.with_suffix(".part").replace(model)
             if ended:
-                trained.Trained(self.config.model, w).save(self.folder / trained.FILE)
+                self.config.trained(w).save(self.folder / model_file.FILE)
         except OSError as error:
             log.warning("status.json cannot be written (%s); the run goes on", error.strerror)

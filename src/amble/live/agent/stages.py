@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble.arrays import Array, Flags
-from amble.data.tables import Column, Table
+from amble.data.tables import Table
 from amble.errors import AmbleError
-from amble.live.agent.ended import model_from, pack_judged
+from amble.live.agent.ended import judged, model_from
 from amble.live.core.effects import Settings
 from amble.live.core.message import Ending
 from amble.live.core.parcels import Visits
@@ -31,11 +31,10 @@ from amble.live.journal.journal import Journal
 from amble.live.settings.agent_config import AGREEMENT, AgentConfig
 from amble.methods.survey import Part, Survey
 from amble.problem.extras import Extras
-from amble.randomness import check_seed
 from amble.results.model import Model
 from amble.results.sums import Sums, sums_of
 from amble.survey import regions
-from amble.survey.agreed import Agreement, Rows
+from amble.survey.agreed import Rows
 from amble.survey.agreement import agree
 from amble.survey.document import from_bytes, to_bytes
 
@@ -129,17 +128,6 @@ class Surveyed:
 
     bytes_max: int = BYTES_MAX
 
-    @classmethod
-    def of(cls, config: AgentConfig, folder: Path, table: Table) -> "Surveyed":
-        """With its share of rows held out: which ones depends on the run's seed and the agent's index."""
-        share = config.surveyed.test if config.surveyed else 0.0
-        count = len(table.columns[0].cells)
-        out = round(share * count)
-        if not out:
-            return cls(config, folder, table)
-        order = np.random.default_rng([check_seed(config.seed), config.index, 3]).permutation(count)
-        return cls(config, folder, some_rows(table, np.sort(order[out:])), some_rows(table, np.sort(order[:out])))
-
     @property
     def places(self) -> int:
         return len(self.config.agents) + self.config.room
@@ -198,7 +186,7 @@ class Surveyed:
         plan = Plan(
             TRAINING, config.digest, visits,
             replace(config.protocol_settings(), result=visits.dimension + self.places),
-            objective_of(config, self.rows),
+            config.objective(self.rows.X, self.rows.y, Extras(self.rows.sample_weight, self.rows.offset)),
         )  # fmt: skip
         size = Shape(plan.digest, config.agents, plan.settings.tokens, visits.parcel(0), config.room).bytes_max
         if size > BYTES_MAX:
@@ -216,7 +204,7 @@ class Surveyed:
         sums = Sums.zeros(model.loss_name, model.width + model.intercept, classes)
         if inside[config.index]:  # one that came too late to be in the model adds nothing
             sums = self._sums(w)
-        numbers = np.concatenate([sums.vector(), pack_judged(sums, config.index, self.places)])
+        numbers = np.concatenate([sums.vector(), judged(sums, config.index, self.places)])
         digest = run_digest({"stage": CLOSING, "run": config.digest, "model": w.tobytes().hex()[:4096]})
         return self._survey(CLOSING, digest, numbers, inside, None)
 
@@ -240,22 +228,3 @@ class Surveyed:
         """What the run has come to: the model that all agents ended with, with the sums of all where there are some."""
         final = self.w if self.w is not None else w
         return None if final is None or self.config.open else model_from(self.config, final, self.sums, self.inside)
-
-
-def objective_of(config: AgentConfig, rows: Rows) -> Any:
-    return config.model.objective(
-        rows.X, rows.y, f"the data of {config.name}", Extras(rows.sample_weight, rows.offset)
-    )
-
-
-def some_rows(table: Table, chosen: Any) -> Table:
-    """Some rows of a table."""
-    columns = [
-        Column(
-            column.name,
-            None if column.texts is None else [column.texts[k] for k in chosen],
-            None if column.numbers is None else column.numbers[chosen],
-        )
-        for column in table.columns
-    ]
-    return table._replace(columns=columns, lines=None if table.lines is None else [table.lines[k] for k in chosen])

@@ -10,11 +10,11 @@ from typing import IO
 from amble.errors import AmbleError
 from amble.files import lock
 from amble.live.journal import file as journal_file
-from amble.live.model import trained
 from amble.live.records import collect, record
 from amble.live.settings import bundle
 from amble.live.settings.agent_config import FILE
 from amble.live.settings.config import TAKEN
+from amble.results import model_file
 
 MADE = "up.json"  # marks a folder of ours
 RUN = "run"  # .json and .npz, for amble report
@@ -50,7 +50,7 @@ def _check(folder: Path, again: bool) -> None:
         TAKEN,
         f"{RUN}.json",
         f"{RUN}.npz",
-        trained.FILE,
+        model_file.FILE,
         record.FILE,
         *(path.parent.name for path in folder.glob(f"*/{FILE}")),
     }

@@ -20,7 +20,6 @@ from amble.live.cluster.folder import MADE, RUN, check_folder, hold, remove
 from amble.live.control import glance
 from amble.live.control.view import View
 from amble.live.core import divergence, visits
-from amble.live.model import trained
 from amble.live.records import collect, export, record, replay
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.settings.config import Config
@@ -32,6 +31,8 @@ from amble.problem.optimum import Optimum
 from amble.problem.prediction import METRICS
 from amble.problem.problem import Problem
 from amble.problem.split import split
+from amble.results import model_file
+from amble.results.model import Model
 from amble.simulation.experiment import Experiment
 
 LOOK_S = 0.25
@@ -138,7 +139,7 @@ class NoModel(NamedTuple):
     why: str
 
 
-def finish(plan: Plan, agents: Cluster) -> trained.Trained | NoModel:
+def finish(plan: Plan, agents: Cluster) -> Model | NoModel:
     """The record and the newest model are kept, if there is one and the run has not diverged."""
     folders = collect.agent_folders([plan.folder])  # with those that joined
     record.save(collect.collect(folders), plan.folder / record.FILE)
@@ -161,8 +162,10 @@ def finish(plan: Plan, agents: Cluster) -> trained.Trained | NoModel:
             f"the run has diverged, as the loss of its model is more than {WORSE:g} times that of the initial one: "
             f"{likely_cause(plan, objectives)}"
         )
-    model = trained.Trained(replace(plan.config.model, target=plan.target), w)
-    model.save(plan.folder / trained.FILE)
+    model = replace(
+        plan.config.agent(best).trained(w, data=plan.problem.name, digest=plan.problem.digest), target=plan.target
+    )
+    model.save(plan.folder / model_file.FILE)
     return model
 
 

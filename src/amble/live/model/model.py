@@ -1,7 +1,7 @@
 """The model that agents agree on before they see each other: its shape, its scaling, and each agent's objective."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -18,7 +18,8 @@ from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, unknown
 from amble.live import toml
 from amble.problem.assemble import Scaling, check_rows, prepare, ridges, stack, targets_in_units
-from amble.problem.extras import Extras
+from amble.problem.extras import NO_EXTRAS, Extras
+from amble.results import model as trained
 
 log = logging.getLogger("amble.live")
 
@@ -82,7 +83,7 @@ class Model:
         X_std = np.ones(self.width) if self.X_std is None else np.array(self.X_std)
         return Scaling(X_mean, X_std, self.y_mean, self.y_std)
 
-    def objective(self, X: Array, y: Targets, whose: str, extra: Extras = Extras()) -> Any:
+    def objective(self, X: Array, y: Targets, whose: str, extra: Extras = NO_EXTRAS) -> Any:
         """One agent's own objective: its share times the mean loss of its rows and the ridge, in the model's units."""
         X, y = check_rows(X, y, self.task, whose)
         if X.shape[1] != self.width:
@@ -102,7 +103,7 @@ class Model:
         stacked = stack(inner.X, inner.y, parts, penalty, classes, share, self.loss_name, extra)
         return tree_map(lambda leaf: leaf[0], stacked)
 
-    def in_units(self, X: Array, y: Targets, extra: Extras = Extras()) -> "InUnits":
+    def in_units(self, X: Array, y: Targets, extra: Extras = NO_EXTRAS) -> "InUnits":
         """Rows and targets in the model's own units."""
         link = losses.LOSSES[self.loss_name].link()
         offset = None
@@ -110,6 +111,21 @@ class Model:
             offset = np.full(len(y), self.y_mean) + (0.0 if extra.offset is None else extra.offset)
         wanted = targets_in_units(y, self.scaling, self.labels or None, link)
         return InUnits(prepare(X, self.scaling, self.intercept), wanted, offset)
+
+    def trained(self, w: Array, about: Mapping[str, Any] | None = None) -> trained.Model:
+        """The model with these numbers, to predict with."""
+        return trained.Model(
+            task=self.task,
+            loss=self.loss_name,
+            columns=self.columns,
+            labels=self.labels,
+            intercept=self.intercept,
+            w=w,
+            scaling=self.scaling,
+            target=self.target,
+            penalty={"ridge": self.ridge},
+            about=about or {},
+        )
 
     def read(self, path: Path) -> tuple[Array, Targets]:
         """The rows and targets of an agent's file."""

@@ -18,6 +18,7 @@ from amble.errors import AmbleError
 from amble.files import write_whole
 from amble.live import toml
 from amble.live.model.model import Model
+from amble.results.model_reading import read as read_model
 
 FILE = "start.npy"
 KIND = toml.Kind(
@@ -70,11 +71,12 @@ def make_start(given: Any, model: Model, beside: Path) -> Start:
 
 def _trained(path: Path, model: Model) -> Array:
     """The numbers of a model that a live run wrote: right only if they are of the same columns in the same units."""
-    from amble.live.model import trained  # which builds upon a run's settings
-
-    found = trained.load(path)
-    for key in ("task", "columns", "labels", "intercept", "X_mean", "X_std", "y_mean", "y_std"):
-        if getattr(found.model, key) != getattr(model, key):
+    found = read_model(path)
+    shape = ("task", "columns", "labels", "intercept")
+    ours: dict[str, Any] = {key: getattr(model, key) for key in shape} | model.scaling._asdict()
+    theirs: dict[str, Any] = {key: getattr(found, key, None) for key in ours} | found.scaling._asdict()
+    for key, value in ours.items():
+        if not np.array_equal(theirs[key], value):
             raise AmbleError(
                 f"{path} was trained with another {key} than [model] has, so its numbers mean something else here; "
                 "give the same, or start as numbers in the run's own units."

@@ -11,7 +11,6 @@ from amble import methods
 from amble.arrays import Array
 from amble.data.files import TABLES, read_table
 from amble.data.packed import inner_suffix
-from amble.data.tables import Table
 from amble.data.targets import Targets
 from amble.errors import AmbleError
 from amble.files import read_toml
@@ -36,8 +35,11 @@ from amble.live.settings.parts import (
     make_timing,
     method_settings,
 )
-from amble.live.settings.surveyed import Surveyed
+from amble.live.settings.surveyed import Surveyed, Tables
 from amble.methods.protocol import TokenMethod
+from amble.problem.extras import NO_EXTRAS, Extras
+from amble.results import model as trained
+from amble.results.model import provenance
 from amble.survey import agreed as agreements
 from amble.survey.agreed import Agreement
 
@@ -212,9 +214,22 @@ class AgentConfig:
         """Whether a survey must come first."""
         return self.surveyed is not None and self.agreement is None
 
-    def objective(self, X: Array, y: Targets) -> Any:
+    def objective(self, X: Array, y: Targets, extra: Extras = NO_EXTRAS) -> Any:
         """The agent's own objective, from its rows and targets as they are in its files."""
-        return self.model.objective(X, y, f"the data of {self.name}")
+        return self.model.objective(X, y, f"the data of {self.name}", extra)
+
+    def objective_in(self, folder: Path) -> Any:
+        """The same, from the file in its folder."""
+        if self.agreement is None:
+            return self.objective(*self.read_data(folder))
+        rows = self.agreement.rows(self.tables(self.data_path(folder)).train, self.name)
+        return self.objective(rows.X, rows.y, Extras(rows.sample_weight, rows.offset))
+
+    def trained(self, w: Array, **known: Any) -> trained.Model:
+        """The run's model with these numbers, and where it comes from."""
+        method = method_settings(self.method)
+        about = provenance(run=self.run, settings=self.digest, agents=list(self.agents), method=method, **known)
+        return self.model.trained(w, about)
 
     def read_data(self, folder: Path) -> tuple[Array, Targets]:
         """The agent's rows and targets, from the file in its folder that the run names."""
@@ -225,11 +240,12 @@ class AgentConfig:
             raise AmbleError(f"the run names no data file for {self.name}; add data = to its [[agents]], or give one.")
         return folder / self.data
 
-    def table(self, path: Path) -> Table:
-        """An agent's file, for the survey."""
+    def tables(self, path: Path) -> Tables:
+        """An agent's file, for the survey: the rows that are trained on, and those held out."""
         if inner_suffix(path) not in TABLES:
             raise AmbleError(f"{path} is no table; a survey needs columns with names: give a .csv, .tsv or .parquet.")
-        return read_table(path, self.surveyed.header if self.surveyed else None, ())
+        table = read_table(path, self.surveyed.header if self.surveyed else None, ())
+        return surveys.with_held_out(table, self.surveyed.test if self.surveyed else 0.0, self.seed, self.index)
 
     def write(self, folder: Path) -> None:
         own = {"format": FORMAT, "run": self.run, "name": self.name, "host": self.host, "port": self.port}

@@ -1,11 +1,16 @@
 """The settings of a run whose model the agents agree on by a survey: nothing about the data has to be typed in."""
 
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+import numpy as np
+
+from amble.arrays import Indices
+from amble.data.tables import Column, Table
 from amble.errors import AmbleError, unknown
 from amble.live import toml
 from amble.live.model.model import Model, target_kind
+from amble.randomness import check_seed
 from amble.survey.agreement import Agreement, Wanted
 from amble.survey.cells import POLICIES, REFUSE
 
@@ -67,6 +72,35 @@ def surveyed_of(model: Any, survey: Any) -> Surveyed:
         raise unknown("way to treat missing cells", made.missing, POLICIES)
     _ = made.wanted.meant  # a task and a loss that do not go together are refused here, not after the survey
     return made
+
+
+class Tables(NamedTuple):
+    """An agent's rows: those that are trained on, and those held out, if any."""
+
+    train: Table
+    test: Table | None = None
+
+
+def with_held_out(table: Table, share: float, seed: int, index: int) -> Tables:
+    """Which rows are held out depends on the run's seed and the agent's index alone."""
+    count = len(table.columns[0].cells)
+    out = round(share * count)
+    if not out:
+        return Tables(table)
+    order = np.random.default_rng([check_seed(seed), index, 3]).permutation(count)
+    return Tables(_some(table, np.sort(order[out:])), _some(table, np.sort(order[:out])))
+
+
+def _some(table: Table, chosen: Indices) -> Table:
+    columns = [
+        Column(
+            column.name,
+            None if column.texts is None else [column.texts[k] for k in chosen],
+            None if column.numbers is None else column.numbers[chosen],
+        )
+        for column in table.columns
+    ]
+    return table._replace(columns=columns, lines=None if table.lines is None else [table.lines[k] for k in chosen])
 
 
 def model_of(agreement: Agreement, header: bool | None) -> Model:

@@ -12,7 +12,7 @@ from amble.data.packed import inner_suffix, read_bytes, unpacked
 from amble.data.tables import Column, Table, TextColumn
 from amble.data.targets import Targets, find_target, labels_or_amounts, targets
 from amble.errors import AmbleError
-from amble.live.model.model import Model
+from amble.results.model import Model
 
 
 def read_rows(model: Model, path: Path, target: str | None, header: bool | None) -> tuple[Array, Targets | None]:
