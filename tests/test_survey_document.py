@@ -1,6 +1,8 @@
 """Documents: what one site says of its table, as numbers, as bytes and in a vector that tokens add up."""
 
 import json
+import subprocess
+import sys
 import zlib
 from dataclasses import replace
 
@@ -278,3 +280,11 @@ def test_a_vector_of_another_survey_and_a_place_that_is_not_there_are_refused():
         vector(b"1", 2, 2, 12)
     with pytest.raises(AmbleError, match="region 0"):
         documents(2 * vector(b"123456789abc", 0, 2, 12), 2, 12)
+
+
+def test_an_agent_needs_numpy_alone():
+    heavy = ["scipy", "pandas", "msgspec", "jax", "sklearn", "networkx"]
+    modules = "import amble.survey.agreement, amble.survey.regions, amble.survey.table_one"
+    question = f"import sys; {modules}; print([name for name in {heavy} if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", question], capture_output=True, text=True, check=True, timeout=120)
+    assert answer.stdout.strip() == "[]"
