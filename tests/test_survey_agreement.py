@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from amble.errors import AmbleError
-from amble.problem.assemble import fit_scaling
+from amble.problem.assemble import fit_scaling, prepare
 from amble.problem.extras import Extras
 from amble.survey.agreement import Wanted, agree, from_json
 from survey_samples import SIZES, agreed, frames, pooled, tables_of
@@ -48,6 +48,26 @@ def test_scaling_and_rows_are_those_of_the_pooled_table(tmp_path, missing):
     assert {site.name: site.rows for site in agreement.sites} == left
     assert agreement.shares == {site: pytest.approx(3 * count / sum(left.values())) for site, count in left.items()}
     assert (agreement.task, agreement.loss) == ("regression", "least-squares")
+
+
+@pytest.mark.parametrize("missing", ["mean", "drop"])
+def test_sums_over_sites_in_agreed_units_give_the_least_squares_fit_of_the_pooled_table(tmp_path, missing):
+    """Each site sends X'X and X'y in the agreed units; the fit, in original units, is that of one table."""
+    data = frames(gaps=0.15)
+    tables = tables_of(tmp_path, data)
+    columns = ("age", "income", "town", "bmi")
+    agreement = agreed(tables, target="cost", columns=columns, missing=missing)
+    scaling, p = agreement.scaling, len(agreement.columns)
+    gram, moment = np.zeros((p + 1, p + 1)), np.zeros(p + 1)
+    for site, table in tables.items():
+        rows = agreement.rows(table, site)
+        X = prepare(rows.X, scaling, agreement.intercept)
+        gram, moment = gram + X.T @ X, moment + X.T @ ((rows.y - scaling.y_mean) / scaling.y_std)
+    slopes = np.linalg.solve(gram, moment)[:p] * scaling.y_std / scaling.X_std
+    rows, dummies = treated(data, missing, columns)
+    centred = dummies[list(agreement.columns)] - dummies[list(agreement.columns)].mean()
+    expected = np.linalg.lstsq(centred.to_numpy(), (rows["cost"] - rows["cost"].mean()).to_numpy())[0]
+    np.testing.assert_allclose(slopes, expected, rtol=1e-6)  # income is near 1e9, with noise of 1
 
 
 def test_moments_of_all_sites_are_stable_far_from_zero(tmp_path):

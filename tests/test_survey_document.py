@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from amble.data.tables import Column, Table
 from amble.errors import AmbleError
-from amble.survey.document import LEVELS_MAX, UNPACKED_MAX, describe, from_bytes, to_bytes
+from amble.survey.document import describe, from_bytes, to_bytes
 from amble.survey.regions import documents, size, vector
+from amble.survey.summary import LEVELS_MAX, UNPACKED_MAX
 from survey_samples import frames, tables_of
 
 FEATURES = ("age", "income", "same", "town", "bmi")

@@ -8,7 +8,7 @@ from amble.data.tables import as_numbers
 from amble.errors import AmbleError, few
 from amble.losses import LOSSES
 from amble.survey.cells import EMPTY, NUMBER, REFUSE, ROLES, TEXT
-from amble.survey.document import LEVELS_MAX, Document, Summary
+from amble.survey.summary import LEVELS_MAX, Document, Summary
 
 NAME_COLUMNS = "name the columns to use in [model] columns"
 FILL = 'fill them, or set missing = "mean" or "drop"'
