@@ -1,6 +1,8 @@
 """Documents: what one site says of its table, as numbers, as bytes and in a vector that tokens add up."""
 
 import json
+import subprocess
+import sys
 import zlib
 from dataclasses import replace
 
@@ -11,8 +13,9 @@ from hypothesis import strategies as st
 
 from amble.data.tables import Column, Table
 from amble.errors import AmbleError
-from amble.survey.document import LEVELS_MAX, UNPACKED_MAX, describe, from_bytes, to_bytes
+from amble.survey.document import describe, from_bytes, to_bytes
 from amble.survey.regions import documents, size, vector
+from amble.survey.summary import LEVELS_MAX, UNPACKED_MAX
 from survey_samples import frames, tables_of
 
 FEATURES = ("age", "income", "same", "town", "bmi")
@@ -278,3 +281,11 @@ def test_a_vector_of_another_survey_and_a_place_that_is_not_there_are_refused():
         vector(b"1", 2, 2, 12)
     with pytest.raises(AmbleError, match="region 0"):
         documents(2 * vector(b"123456789abc", 0, 2, 12), 2, 12)
+
+
+def test_an_agent_needs_numpy_alone():
+    heavy = ["scipy", "pandas", "msgspec", "jax", "sklearn", "networkx"]
+    modules = "import amble.survey.agreement, amble.survey.regions, amble.survey.table_one"
+    question = f"import sys; {modules}; print([name for name in {heavy} if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", question], capture_output=True, text=True, check=True, timeout=120)
+    assert answer.stdout.strip() == "[]"

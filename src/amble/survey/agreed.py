@@ -15,7 +15,7 @@ from amble.losses import LOSSES
 from amble.problem.assemble import Scaling
 from amble.survey.cells import EMPTY, MEAN, POLICIES, REFUSE, TEXT, Cells, Roles, find, find_features
 from amble.survey.disagreements import check_range, refuse_gaps
-from amble.survey.document import Level
+from amble.survey.summary import Level
 
 
 @dataclass(frozen=True)

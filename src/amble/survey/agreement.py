@@ -34,8 +34,9 @@ from amble.survey.disagreements import (
     check_range,
     check_roles,
 )
-from amble.survey.document import Document, Level, Summary, describe
+from amble.survey.document import describe
 from amble.survey.pooling import pool
+from amble.survey.summary import Document, Level, Summary
 
 __all__ = ["Agreement", "Feature", "Rows", "Site", "Wanted", "agree", "from_json"]
 

@@ -69,7 +69,6 @@ def find(
     for name in columns:
         if name in taken:
             raise AmbleError(f"column {name!r} of {table.where} is the {taken[name]}; leave it out of the columns.")
-
     cells = {role: _numbers(table, column, role) for role, column in chosen.items() if role != "target"}
     return Roles(read(table, chosen["target"]), cells, find_features(table, columns))
 

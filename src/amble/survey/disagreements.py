@@ -8,7 +8,7 @@ from amble.data.tables import as_numbers
 from amble.errors import AmbleError, few
 from amble.losses import LOSSES
 from amble.survey.cells import EMPTY, NUMBER, REFUSE, ROLES, TEXT
-from amble.survey.document import LEVELS_MAX, Document, Summary
+from amble.survey.summary import LEVELS_MAX, Document, Summary
 
 NAME_COLUMNS = "name the columns to use in [model] columns"
 FILL = 'fill them, or set missing = "mean" or "drop"'
@@ -120,8 +120,8 @@ def check_loss(loss: str, target: Summary, document: Document, events: bool) -> 
         raise AmbleError('loss = "cox" and an event column need each other; give both, or neither.')
     for role in ("offset", "exposure"):
         if getattr(document, role) is not None and link != LOG:
-            fit = [name for name, kind in LOSSES.items() if kind.link() == LOG]
-            raise AmbleError(f"an {role} is given, and {loss} has no log link; leave it out, or choose {_or(fit)}.")
+            fit = " or ".join(name for name, kind in LOSSES.items() if kind.link() == LOG)
+            raise AmbleError(f"an {role} is given, and {loss} has no log link; leave it out, or choose {fit}.")
     if link == HAZARD:
         flaw = None if events else "events, and every row of every site is censored"
     else:
@@ -130,16 +130,12 @@ def check_loss(loss: str, target: Summary, document: Document, events: bool) -> 
         raise AmbleError(f"target {target.name!r}: {loss} needs {flaw}.")
 
 
-def _or(names: Sequence[str]) -> str:
-    return " or ".join(names)
-
-
 def _who(sites: Sequence[str]) -> str:
     return f"site {sites[0]} has" if len(sites) == 1 else f"sites {_listed(sites)} have"
 
 
 def _listed(sites: Sequence[str]) -> str:
-    """ "east and south"; of many, the first ten and how many more there are."""
+    """As in a sentence, such as "east and south"; of many, the first ten and how many more there are."""
     if len(sites) == 1 or len(sites) > 10:
         return few(list(sites))
     return f"{', '.join(sites[:-1])} and {sites[-1]}"

@@ -12,11 +12,10 @@ document is made for one policy:
 """
 
 import json
-import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,82 +24,11 @@ from amble.arrays import Array, Flags
 from amble.data.tables import Table
 from amble.data.targets import CLASSES_MAX
 from amble.errors import AmbleError, unknown
-from amble.survey.cells import (
-    DROP,
-    EMPTY,
-    KINDS,
-    MEAN,
-    NUMBER,
-    NUMBER_MAX,
-    POLICIES,
-    REFUSE,
-    ROLE_MAX,
-    ROLES,
-    TEXT,
-    TEXT_MAX,
-    Cells,
-    find,
-)
+from amble.survey.cells import EMPTY, NUMBER, POLICIES, REFUSE, TEXT, Cells, find
+from amble.survey.received import from_bytes
+from amble.survey.summary import FORMAT, LEVELS_MAX, UNPACKED_MAX, WHOLE_MAX, Document, Summary, Tally
 
-FORMAT = 1
-LEVELS_MAX = 100  # of one column at one site
-COLUMNS_MAX = 10_000
-ROWS_MAX = 2**53
-WHOLE_MAX = 2.0**53  # float64 counts by one up to here
-SUM_MAX = 4 * NUMBER_MAX**2 * ROLE_MAX * ROWS_MAX  # no M2 is larger
-UNPACKED_MAX = 16 * 2**20  # bytes: a document that unpacks to more is refused
-
-Level = str | int | float
-
-
-class Tally(NamedTuple):
-    """One level or label, how many cells have it, and the sum of their rows' weights."""
-
-    level: Level
-    cells: int
-    weight: float
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One column at one site. `count` cells are described, those of the rows that are used; `missing` cells are missing
-    in all rows. Moments are zero where the column has no numbers."""
-
-    name: str
-    kind: str  # one of cells.KINDS
-    count: int
-    missing: int
-    weight: float = 0.0  # of the cells that are described: their count where no column has weights
-    mean: float = 0.0
-    M2: float = 0.0
-    min: float = 0.0
-    max: float = 0.0
-    whole: bool = False  # whether all its numbers are whole
-    distinct: int = 0  # how many texts it has; of a target also how many labels
-    levels: tuple[Tally, ...] | None = None  # sorted; None where there are too many, or none are counted
-
-
-@dataclass(frozen=True)
-class Document:
-    """What one site says about its table."""
-
-    rows: int
-    used: int  # rows that are used under the policy `missing`
-    missing: str
-    total: float  # the sum of the weights of the rows that are used
-    exposed: float  # the same, each times its exposure and exp(offset)
-    target: Summary
-    columns: tuple[Summary, ...]
-    event: Summary | None = None
-    offset: Summary | None = None
-    exposure: Summary | None = None
-    weight: Summary | None = None
-
-    @property
-    def all(self) -> tuple[Summary, ...]:
-        """Every column: the features, then the target and the other roles."""
-        roles = (getattr(self, role) for role in ROLES)
-        return (*self.columns, self.target, *(summary for summary in roles if summary is not None))
+__all__ = ["Document", "Summary", "Tally", "describe", "from_bytes", "to_bytes"]
 
 
 def describe(
@@ -192,116 +120,6 @@ def to_bytes(document: Document) -> bytes:
             fields[key] = vars(value)
     fields |= {"format": FORMAT, "columns": [vars(summary) for summary in document.columns]}
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    if len(text.encode()) > UNPACKED_MAX:
+        raise AmbleError(f"the description of this table takes more than {UNPACKED_MAX:,} bytes; name fewer columns.")
     return zlib.compress(text.encode(), 9)
-
-
-def from_bytes(data: bytes, whose: str) -> Document:
-    """The document that another site sent, with everything in it checked."""
-    try:
-        return _document(json.loads(_unpacked(data)))
-    except (ValueError, TypeError, KeyError, RecursionError, zlib.error) as error:
-        raise AmbleError(
-            f"the description of its table that {whose} sent is not valid ({error}); install the same version of amble "
-            "at all sites."
-        ) from error
-
-
-def _unpacked(data: bytes) -> str:
-    unpacking = zlib.decompressobj()
-    text = unpacking.decompress(data, UNPACKED_MAX)
-    _need(unpacking.eof and not unpacking.unused_data, f"it is cut off, or has more than {UNPACKED_MAX:,} bytes")
-    return text.decode()
-
-
-def _document(fields: Any) -> Document:
-    _need(isinstance(fields, dict) and fields.pop("format", None) == FORMAT, f"it is not of format {FORMAT}")
-    _need(fields.keys() <= Document.__dataclass_fields__.keys(), "it has an unknown field")
-    rows = _whole(fields["rows"], 1, ROWS_MAX)
-    used = _whole(fields["used"], 0, rows)
-    missing, columns = fields["missing"], fields["columns"]
-    _need(missing in POLICIES, "its policy about missing cells is unknown")
-    _need(isinstance(columns, list) and 0 < len(columns) <= COLUMNS_MAX, "it has no columns, or too many")
-    document = Document(
-        rows,
-        used,
-        missing,
-        _positive(fields["total"], used),
-        _positive(fields["exposed"], None),
-        _summary(fields["target"], rows, used),
-        tuple(_summary(column, rows, used) for column in columns),
-        **{role: _summary(fields[role], rows, used) for role in ROLES if role in fields},
-    )
-    names = [summary.name for summary in document.all]
-    _need(len(set(names)) == len(names), "it has two columns of one name")
-    for summary in document.all[len(columns) + 1 :]:
-        _need(summary.kind != TEXT, f"{summary.name!r} must hold numbers")
-    complete = document.all if missing == DROP else document.all[len(columns) :] if missing == MEAN else ()
-    for summary in document.all:
-        whole = summary in complete
-        _need(summary.count == used if whole else summary.count + summary.missing >= used, "its counts do not add up")
-    return document
-
-
-def _summary(fields: Any, rows: int, used: int) -> Summary:
-    """One column, with everything that must hold between its numbers."""
-    _need(
-        isinstance(fields, dict) and fields.keys() == Summary.__dataclass_fields__.keys(), "a column has other fields"
-    )
-    name, kind, whole = fields["name"], fields["kind"], fields["whole"]
-    _need(_is_text(name) and kind in KINDS and isinstance(whole, bool), "a column has no name or kind")
-    missing = _whole(fields["missing"], 0, rows)
-    count = _whole(fields["count"], 0, min(used, rows - missing))
-    distinct = _whole(fields["distinct"], 0, count)
-    weight = _positive(fields["weight"], count)
-    mean, M2, low, high = numbers = [_number(fields[key]) for key in ("mean", "M2", "min", "max")]
-    levels = None if fields["levels"] is None else tuple(_level(level, kind) for level in fields["levels"])
-    if kind == NUMBER:
-        _need(low <= mean <= high, f"the mean of {name!r} is outside its range")
-        _need(0 <= M2 <= weight * (high - low) ** 2, f"the deviation of {name!r} cannot be")
-    else:
-        _need(not any(numbers) and not whole, f"{name!r} is no column of numbers")
-    _need((count == 0) == (kind == EMPTY), f"the count of {name!r} cannot be")
-    if levels is not None:
-        texts = [tally.level for tally in levels]
-        _need(texts == sorted(set(texts)) and len(texts) == distinct <= LEVELS_MAX, f"{name!r} has a level twice")
-        _need(sum(tally.cells for tally in levels) == count, f"the levels of {name!r} do not add up")
-        sums = math.fsum(tally.weight for tally in levels)
-        _need(math.isclose(sums, weight, rel_tol=1e-9), f"the weights of {name!r} do not add up")
-        _need(not whole or all(isinstance(text, int) for text in texts), f"the labels of {name!r} must be whole")
-    _need(kind != TEXT or (levels is None) == (distinct > LEVELS_MAX), f"the levels of {name!r} are missing")
-    return Summary(name, kind, count, missing, weight, mean, M2, low, high, whole, distinct, levels)
-
-
-def _level(level: Any, kind: str) -> Tally:
-    text, count, weight = level
-    if kind == TEXT:
-        _need(_is_text(text), "a level is no printable text")
-    elif type(text) is not int or abs(text) > WHOLE_MAX:
-        text = _number(text)
-    return Tally(text, _whole(count, 1, ROWS_MAX), _positive(weight, 1))
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= TEXT_MAX and value.isprintable()
-
-
-def _whole(value: Any, least: int, most: int) -> int:
-    _need(type(value) is int and least <= value <= most, f"a count is not from {least} to {most}")
-    return int(value)
-
-
-def _number(value: Any) -> float:
-    _need(type(value) in (int, float) and abs(value) <= SUM_MAX, "a number is not finite")
-    return float(value)
-
-
-def _positive(value: Any, count: int | None) -> float:
-    """The sum of so many weights; None: of any number of them."""
-    number = _number(value)
-    _need(number >= 0 and (count is None or (number > 0) == (count > 0)), "a weight is not above zero")
-    return number
-
-
-def _need(condition: bool, problem: str) -> None:
-    if not condition:
-        raise ValueError(problem)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from amble.survey.cells import EMPTY
-from amble.survey.document import Level, Summary, Tally
+from amble.survey.summary import Level, Summary, Tally
 
 
 def pool(summaries: Sequence[Summary]) -> Summary:

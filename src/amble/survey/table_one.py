@@ -10,8 +10,8 @@ from typing import Any
 
 from amble.survey.cells import NUMBER, TEXT
 from amble.survey.disagreements import check_kinds
-from amble.survey.document import Document, Summary
 from amble.survey.pooling import pool
+from amble.survey.summary import Document, Summary
 
 ALL = "all sites"
 KEYS = ("site", "column", "level", "count", "share", "mean", "deviation", "min", "max", "missing")
