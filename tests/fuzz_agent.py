@@ -24,6 +24,7 @@ import numpy as np
 
 from amble.arrays import named_leaves, tree_map
 from amble.live.agent.node import Node
+from amble.live.agent.stages import Training
 from amble.live.core.message import (
     EPOCHS_MAX,
     HOPS_MAX,
@@ -81,7 +82,7 @@ class Agent:
             ME
         )
         folder.mkdir()
-        self.node = Node(self.config, folder, self.config.objective(X, Y), threading.Event())
+        self.node = Node(self.config, folder, Training(self.config, self.config.objective(X, Y)), threading.Event())
         self.node.seldom.every_s = 0.0  # so that each refusal is logged, and can be looked for
         self.asks, self.now, self.folder = [], 0.0, folder
         self.do(self.node.core.start)

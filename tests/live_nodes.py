@@ -2,7 +2,7 @@
 
 import threading
 
-from amble.live.agent.agent import address_of
+from amble.live.agent.agent import address_of, course_of
 from amble.live.agent.node import Node
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.transport.memory import Memory
@@ -20,9 +20,10 @@ class Nodes:
 
     def start(self, name):
         home = self.folder / name
-        config = AgentConfig.read(home)
-        node = self.nodes[name] = Node(config, home, config.objective(*config.read_data(home)), threading.Event())
-        address = address_of(config, home, node.shape.bytes_max)
+        config = AgentConfig.read(home, agreed=False)
+        course = course_of(config, home)
+        node = self.nodes[name] = Node(config, home, course, threading.Event())
+        address = address_of(config, home, course.bytes_max)
         self.threads[name] = threading.Thread(target=node.run, args=(self.memory.open, address), daemon=True)
         self.threads[name].start()
 

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import amble
 from amble.cli import app
 from amble.live import status
+from amble.live.agent.agent import course_of
 from amble.live.agent.node import Node
 from amble.live.control import glance
 from amble.live.formats import shape
@@ -94,7 +95,7 @@ def test_journals_are_collected_to_the_record_that_their_run_kept(folder):
 def test_an_agent_goes_on_from_its_journal_in_the_newest_format(folder):
     home = folder / "agent00"
     config = agent_config.AgentConfig.read(home)
-    node = Node(config, home, config.objective(*config.read_data(home)), threading.Event())
+    node = Node(config, home, course_of(config, home), threading.Event())
     try:
         assert "has made its 60 hops" in node.core.ending.words
         assert len(node.journal.visits()) == len(record.load(folder / record.FILE).visits["agent00"])
@@ -109,7 +110,7 @@ def test_an_agent_does_not_go_on_from_a_journal_of_format_2(folder):
     shutil.copy(folder / "agent00/journal.db", home)
     config = agent_config.AgentConfig.read(home)
     with pytest.raises(amble.AmbleError, match="its record is read, but a run goes on in format 4 only"):
-        Node(config, home, config.objective(*config.read_data(home)), threading.Event())
+        Node(config, home, course_of(config, home), threading.Event())
 
 
 WRITTEN = {

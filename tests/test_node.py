@@ -13,6 +13,7 @@ pytest.importorskip("zenoh")
 
 from amble.errors import AmbleError
 from amble.live.agent.node import Node
+from amble.live.agent.stages import Training
 from amble.live.core.effects import Report
 from amble.live.core.message import Ending, Epoch, Passed, Refused, Stop, Token
 from amble.live.formats import wire
@@ -33,7 +34,7 @@ def agent(tmp_path):
 def again(agent):
     """The same agent, started once more."""
     agent.node.journal.close()
-    return Node(agent.config, agent.folder, agent.config.objective(X, Y), threading.Event())
+    return Node(agent.config, agent.folder, Training(agent.config, agent.config.objective(X, Y)), threading.Event())
 
 
 def warnings(caplog, words):
@@ -118,7 +119,7 @@ def test_a_journal_that_turns_out_to_be_damaged_ends_the_agent(agent):
     agent.node.journal.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     agent.node.journal.close()
     path, objective = agent.folder / "journal.db", agent.config.objective(X, Y)
-    agent.node = Node(agent.config, agent.folder, objective, threading.Event())
+    agent.node = Node(agent.config, agent.folder, Training(agent.config, objective), threading.Event())
     agent.do(agent.node.core.start)
     with path.open("r+b") as file:  # while it runs, as a disk that fails does
         file.seek((root - 1) * 4096)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from amble.errors import AmbleError
 from amble.live import status
-from amble.live.agent.node import Node, model_of
+from amble.live.agent.node import Node
+from amble.live.agent.stages import Course, Surveyed, Training
 from amble.live.journal.file import InUse, in_use
 from amble.live.process import condition, this_process
 from amble.live.records.collect import JOURNAL
@@ -74,20 +75,21 @@ def _say_why(folder: Path, reason: str) -> None:
 
 def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> Ended:
     more_files()
-    config = AgentConfig.read(folder)
+    config = AgentConfig.read(folder, agreed=False)
     _check_not_running(folder, config.name)
     for words in identity.check(folder, config.name, datetime.now(UTC)):
         log.warning("%s", words)
-    X, y = config.model.read(data) if data is not None else config.read_data(folder)
-    objective = config.objective(X, y)
+    course = course_of(config, folder, data)
     engine_log.listen()  # so that whoever is refused at the handshake is in our log, too
     ending = End(leash)
     try:
-        node = ending.node = Node(config, folder, objective, ending.asked)
+        node = ending.node = Node(config, folder, course, ending.asked)
     except InUse as error:  # by a process that was started at the same time
         raise _already_running(folder, config.name) from error
     had_ended = node.core.ending is not None
-    _run(node, address_of(config, folder, node.shape.bytes_max), folder, again)
+    _run(node, address_of(config, folder, course.bytes_max), folder, again)
+    if node.refused:
+        raise AmbleError(node.refused)
     end, left = node.core.ending, node.core.left
     if node.restarts and not (end or left or ending.asked.is_set()):
         engine_log.end()
@@ -97,12 +99,12 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
         return Ended.WELL
     if end is None:
         log.info("%s was told to stop, and the run has not ended; start it again, and it goes on", config.name)
-        if model_of(node.core) is None:
+        if node.model() is None:
             log.info("%s has no model yet, and wrote none: no token has come to it from another agent", config.name)
         return ending.how
     if not had_ended:
         log.info("the run has ended: %s", end.words)
-    if model_of(node.core) is None:
+    if node.model() is None:
         why, todo = "no token has come to it from another agent", "take the model of another agent"
         if node.core.likely_cause:
             why, todo = "the run has diverged", f"change what caused it, and train again: {node.core.likely_cause}"
@@ -114,6 +116,14 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
         log.warning("the others went on and ended without this agent: take the model of one of them, for this one's is "
                     "as old as its last visit")  # fmt: skip
     return Ended.WELL
+
+
+def course_of(config: AgentConfig, folder: Path, data: Path | None = None) -> Course:
+    """The stages of the agent's run, from the file in its folder that the run names, or another one."""
+    path = config.data_path(folder) if data is None else data
+    if config.surveyed is None:
+        return Training(config, config.objective(*config.model.read(path)))
+    return Surveyed(config, folder, *config.tables(path))
 
 
 def _check_not_running(folder: Path, name: str) -> None:

@@ -19,9 +19,11 @@ import numpy as np
 from amble.errors import AmbleError
 from amble.live import status
 from amble.live.agent import saying
+from amble.live.agent.stages import CLOSING, OPENING, TRAINING, Course, Plan, Stage, open_stage, remove
 from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Wake
 from amble.live.core.message import Accepted, Answer, Question, Refused, Stop
 from amble.live.core.packing import digest
+from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
 from amble.live.formats import wire
 from amble.live.formats.shape import Shape
@@ -33,7 +35,6 @@ from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.transport import Open, SendAnswer, Transport
 from amble.live.transport.address import Address
-from amble.losses.objective import Objective
 from amble.progress import Flag
 from amble.results import model_file
 
@@ -50,6 +51,7 @@ TOLD = {
 }  # fmt: skip
 OFTEN = ("refused", "absorbed")  # what a neighbour can bring about at will, and no replay needs
 LEAVE, LEAVE_S = "leave", 30.0  # the file that asks for it, with the seconds that it may take
+NAMES = {OPENING: "the opening survey", TRAINING: "the training", CLOSING: "the closing survey"}
 STOP = "stop"  # the file that asks for the end of the whole run, with the process that it asks
 
 log = logging.getLogger("amble.live")
@@ -79,24 +81,16 @@ def _check_of(error: BaseException) -> tuple[str, int]:
 class Node:
     """One agent of a run, from its start to its end."""
 
-    def __init__(self, config: AgentConfig, folder: Path, objective: Objective, ending: Flag) -> None:
-        self.config, self.folder, self.ending = config, folder, ending
-        self.visits = config.visits()
-        self.shape = Shape(config.digest, config.agents, config.method.tokens, self.visits.parcel(0), config.room)
-        self.journal = Journal.open(
-            folder / "journal.db", self.shape, self.visits, objective, config.name, config.record.visits_max
-        )
-        if self.journal.has_other_data(digest(objective)):
-            log.warning("the data of %s are not those of its earlier visits; it goes on with these, and a replay of "
-                        "the earlier visits will differ", config.name)  # fmt: skip
-        near = tuple(peer.name for peer in config.neighbours)
-        self.core = Core(
-            config.name, near, config.protocol_settings(), self.visits, objective, rows=self.journal.load()
-        )
+    def __init__(self, config: AgentConfig, folder: Path, course: Course, ending: Flag) -> None:
+        self.config, self.folder, self.course, self.ending = config, folder, course, ending
+        self.stages: tuple[Stage, ...] = ()  # those that have ended, and the one under way
+        self.transport: Transport | None = None
+        self.refused = ""  # why the agents could not agree, once they could not
+        self._enter(course.first())
+        self._advance()
         self.inputs: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
         self.thanks: deque[Callable[[float], list[Effect]]] = deque()  # inputs that the thread is not woken for
         self.replies: dict[int, SendAnswer] = {}
-        self.accepted = wire.encode(self.shape, Accepted())  # most answers are this one
         self.heard = 0
         self.bytes = status.read(folder).bytes  # heard, before a restart, too
         self.begun_s = time.monotonic()
@@ -117,37 +111,124 @@ class Node:
         self.doubled: Callable[[], dict[str, str]] = dict  # names that two agents have
         self.stopped_s: float | None = None
 
+    # --- stages -----------------------------------------------------------------------------------------------------
+
+    @property
+    def stage(self) -> Stage:
+        return self.stages[-1]
+
+    @property
+    def core(self) -> Core:
+        return self.stage.core
+
+    @property
+    def shape(self) -> Shape:
+        return self.stage.shape
+
+    @property
+    def journal(self) -> Journal:
+        return self.stage.journal
+
+    @property
+    def visits(self) -> Visits:
+        return self.stage.visits
+
+    def _enter(self, plan: Plan) -> None:
+        """The next stage begins, or goes on from its journal."""
+        stage = open_stage(plan, self.config, self.folder)
+        if stage.journal.has_other_data(digest(plan.objective)):
+            log.warning("the data of %s are not those of its earlier visits; it goes on with these, and a replay of "
+                        "the earlier visits will differ", self.config.name)  # fmt: skip
+        self.stages = (*self.stages, stage)
+
+    def _advance(self) -> list[Stage]:
+        """Where a stage has ended with a result, the next one is entered; or entered again, if the result is another
+        one by now. Those that were entered."""
+        entered: list[Stage] = []
+        for k, stage in enumerate(self.stages[:-1]):
+            if stage.core.ending is not None and stage.core.ending.order != stage.order:
+                for later in self.stages[k + 1 :]:
+                    later.journal.close()
+                    remove(later.journal.path)
+                self.stages = self.stages[: k + 1]
+                break
+        while not self.refused and (ending := self.core.ending) is not None:
+            self.stage.order = ending.order
+            try:
+                plan = self.course.after(self.stage.name, ending)
+            except AmbleError as error:  # the same at all agents; they still have to be told how the stage ended
+                self.refused = str(error)
+                break
+            if plan is None:
+                break
+            self._enter(plan)
+            entered.append(self.stage)
+        return entered
+
+    def _follow(self, transport: Transport) -> None:
+        """What has ended leads to the next stage."""
+        for stage in self._advance():
+            log.info("%s begins", NAMES[stage.name])
+            now, before = time.monotonic(), self.stages[0].core.neighbours
+            self.joined_s, self.told, self.missed = math.inf, set(), True
+            self.gauge.z, self.gauge.moved = {}, {}
+            self._carry_out(stage.core.start(now), transport, stage)
+            for name in before.up:
+                self._carry_out(stage.core.peer(now, name, True), transport, stage)
+
     # --- from the transport's threads --------------------------------------------------------------------------------
 
     def hear(self, sender: str, data: bytes, reply: SendAnswer) -> None:
+        stage = next((each for each in self.stages if data.startswith(each.shape.prefix)), self.stage)
         try:
-            question = wire.decode_question(self.shape, data, sender)
+            question = wire.decode_question(stage.shape, data, sender)
+        except wire.AnotherRun as refusal:
+            if self.course.awaits(stage.name):  # the sender may be further: it is asked how this stage has ended
+                self.inputs.put(lambda now: self._of(stage, stage.core.seek(now, sender)))
+                return
+            self._refuse(stage, sender, reply, refusal)
         except wire.Refusal as refusal:
-            self._say_refused("a message", sender, refusal)
-            reply(wire.encode(self.shape, Refused(str(refusal))))
-            return
-        heard_s = time.monotonic()
-        self.inputs.put(lambda now: self._heard(now, question, reply, len(data), heard_s))
+            self._refuse(stage, sender, reply, refusal)
+        else:
+            heard_s = time.monotonic()
+            self.inputs.put(lambda now: self._heard(now, question, reply, len(data), heard_s, stage))
+
+    def _refuse(self, stage: Stage, sender: str, reply: SendAnswer, refusal: wire.Refusal) -> None:
+        self._say_refused("a message", sender, refusal)
+        reply(wire.encode(stage.shape, Refused(str(refusal))))
 
     def peer(self, name: str, up: bool) -> None:
         log.info("%s is %s", name, "up" if up else "down")
-        self.inputs.put(lambda now: self.core.peer(now, name, up))
+        for stage in self.stages:
+            self.inputs.put(partial(self._peer, stage, name, up))
 
-    def answered(self, ask: Ask, data: bytes | None) -> None:
+    def _peer(self, stage: Stage, name: str, up: bool, now: float) -> list[Effect]:
+        return self._of(stage, stage.core.peer(now, name, up))
+
+    def answered(self, ask: Ask, data: bytes | None, stage: Stage | None = None) -> None:
+        stage = stage or self.stage
         try:
-            if data == self.accepted:
+            if data == stage.accepted:
                 answer: Answer | None = Accepted()
             else:
-                answer = None if data is None else wire.decode_answer(self.shape, data)
+                answer = None if data is None else wire.decode_answer(stage.shape, data)
         except wire.Refusal as refusal:
             self._say_refused("an answer", ask.to, refusal)
             answer = None
         if isinstance(ask.question, Stop) and answer is not None:
-            self.told.add(ask.to)
+            if stage is self.stage:
+                self.told.add(ask.to)
         elif isinstance(answer, Accepted):
-            self.thanks.append(lambda now: self.core.answered(now, ask.number, answer))
+            self.thanks.append(lambda now: self._of(stage, stage.core.answered(now, ask.number, answer)))
             return
-        self.inputs.put(lambda now: self.core.answered(now, ask.number, answer))
+        self.inputs.put(lambda now: self._of(stage, stage.core.answered(now, ask.number, answer)))
+
+    def _of(self, stage: Stage, effects: list[Effect]) -> list[Effect]:
+        """The effects of the stage under way are carried out by whoever asked for them; those of another one here."""
+        if stage is self.stage or self.transport is None:
+            return effects
+        self._carry_out(effects, self.transport, stage)
+        return []
 
     def _say_refused(self, what: str, sender: str, refusal: Exception) -> None:
         left_out = self.seldom((what, sender, _check_of(refusal)), time.monotonic())
@@ -163,19 +244,21 @@ class Node:
 
     # --- the one thread ---------------------------------------------------------------------------------------------
 
-    def _heard(self, now: float, question: Question, reply: SendAnswer, size: int, heard_s: float) -> list[Effect]:
+    def _heard(
+        self, now: float, question: Question, reply: SendAnswer, size: int, heard_s: float, stage: Stage
+    ) -> list[Effect]:
         self.waited_s = now - heard_s
         self.heard += 1
         self.bytes += size
         self.replies[self.heard] = reply
-        if isinstance(question, Stop):
+        if isinstance(question, Stop) and stage is self.stage:
             self.told.add(question.sender)
-        return self.core.heard(now, self.heard, question)
+        return self._of(stage, stage.core.heard(now, self.heard, question))
 
     def _let_in(self, shown: bytes, answer: Callable[[str | None], None]) -> list[Effect]:
         try:
             guest = joining.admit(self.config, self.folder, shown)
-            AgentConfig.read(self.folder)  # which must be right when the agent restarts
+            AgentConfig.read(self.folder, agreed=False)  # which must be right when the agent restarts
         except (AmbleError, OSError) as error:
             left_out = self.seldom(("door", _check_of(error)), time.monotonic())  # for it may knock for ever
             if left_out is not None:
@@ -196,13 +279,15 @@ class Node:
         try:
             transport = self._listen(open_links, address, patient)
         except AmbleError:
-            self.journal.close()
+            self._close_journals()
             raise
+        self.transport = transport
         if invitation is not None:
             transport.announce(invitation)
         self.doubled = transport.doubled
         try:
-            self._carry_out(self.core.start(time.monotonic()), transport)
+            for stage in self.stages:
+                self._carry_out(stage.core.start(time.monotonic()), transport, stage)
             while not self._finished():
                 now = time.monotonic()
                 act = self._next_input(max(0.0, min(self.wake_s, self.status_s) - now))
@@ -210,7 +295,9 @@ class Node:
                 while self.thanks:
                     self._carry_out(self.thanks.popleft()(now), transport)
                 self._carry_out(act(now), transport)
-                if self.config.stop.seconds and now - self.joined_s > self.config.stop.seconds:
+                self._follow(transport)
+                limit_s = self.config.stop.seconds
+                if limit_s and self.stage.name == TRAINING and now - self.joined_s > limit_s:
                     self._carry_out(
                         self.core.halt(now, "seconds", f"{self.config.stop.seconds:g} s are over"), transport
                     )
@@ -234,7 +321,11 @@ class Node:
             if "holder" in self.core.rows:
                 self._write_status(ended=not self.restarts)
             self._keep_elapsed(time.monotonic(), 0.0)
-            self.journal.close()
+            self._close_journals()
+
+    def _close_journals(self) -> None:
+        for stage in self.stages:
+            stage.journal.close()
 
     def _listen(self, open_links: Open, address: Address, patient: bool) -> Transport:
         while True:
@@ -316,24 +407,26 @@ class Node:
         )
         return not any(waiting) or now - self.stopped_s > linger_s
 
-    def _carry_out(self, effects: list[Effect], transport: Transport) -> None:
+    def _carry_out(self, effects: list[Effect], transport: Transport, stage: Stage | None = None) -> None:
+        stage = stage or self.stage
         for effect in effects:
             if isinstance(effect, Persist):
-                self._persist(effect)
+                self._persist(effect, stage)
             elif isinstance(effect, Reply):
                 accepted = isinstance(effect.answer, Accepted)
-                said = self.accepted if accepted else wire.encode(self.shape, effect.answer)
+                said = stage.accepted if accepted else wire.encode(stage.shape, effect.answer)
                 self.replies.pop(effect.question)(said)
             elif isinstance(effect, Ask):
-                transport.ask(effect.to, wire.encode(self.shape, effect.question), ANSWER_S, self._answer(effect))
-            elif isinstance(effect, Wake):
+                question = wire.encode(stage.shape, effect.question)
+                transport.ask(effect.to, question, ANSWER_S, self._answer(effect, stage))
+            elif isinstance(effect, Wake) and stage is self.stage:
                 self.wake_s = effect.at_s
             elif isinstance(effect, Report) and effect.kind in TOLD:
-                self._report(effect)
+                self._report(effect, stage)
 
-    def _report(self, report: Report) -> None:
+    def _report(self, report: Report, stage: Stage) -> None:
         if report.kind in OFTEN:
-            custody = self.core.rows.get(f"custody/{report.token}")
+            custody = stage.core.rows.get(f"custody/{report.token}")
             left_out = self.seldom((report.kind, report.token, custody.to if custody else ""), time.monotonic())
             if left_out is None:
                 return
@@ -341,12 +434,12 @@ class Node:
         which = f" token={report.token}" if report.token >= 0 else ""
         which += f" epoch={report.epoch.number} hop={report.hop}" if report.epoch else ""
         log.log(TOLD[report.kind], "%s%s%s", report.kind, which, f": {report.words}" if report.words else "")
-        self._kept(partial(self.journal.event, report, time.time()))
+        self._kept(partial(stage.journal.event, report, time.time()))
 
-    def _answer(self, ask: Ask) -> Callable[[bytes | None], None]:
-        return lambda data: self.answered(ask, data)
+    def _answer(self, ask: Ask, stage: Stage) -> Callable[[bytes | None], None]:
+        return lambda data: self.answered(ask, data, stage)
 
-    def _persist(self, effect: Persist) -> None:
+    def _persist(self, effect: Persist, stage: Stage) -> None:
         elapsed_s = None
         if effect.visit is not None:  # the pause blocks this thread, as a visit that takes long to compute does
             self.made += 1
@@ -356,7 +449,7 @@ class Node:
             self.ending.wait(max(0.0, self.visit_s + self.config.timing.pause_s - time.monotonic()))
             elapsed_s = self._elapsed_s(time.monotonic(), KEEP_S)
         compute_s = time.monotonic() - self.visit_s
-        self._kept(partial(self.journal.persist, effect, time.time(), self.waited_s, compute_s, elapsed_s))
+        self._kept(partial(stage.journal.persist, effect, time.time(), self.waited_s, compute_s, elapsed_s))
         self.visit_s, self.waited_s = time.monotonic(), 0.0
 
     def _kept(self, write: Callable[[], None]) -> None:
@@ -371,9 +464,19 @@ class Node:
                 if self.ending.wait(FULL_S):
                     raise
 
+    def model(self) -> Any:
+        """The model that this agent may show, or None."""
+        training = next((stage for stage in self.stages if stage.name == TRAINING), None)
+        return None if training is None else model_of(training.core)
+
+    def _save_model(self, w: Any) -> None:
+        model = self.course.model(w)
+        if model is not None:
+            model.save(self.folder / model_file.FILE)
+
     def _write_status(self, ended: bool = False) -> None:
         """status.json and model.npy, for whoever looks into the folder; at the end model.npz, which predicts."""
-        w, now = model_of(self.core), time.monotonic()
+        w, now = self.model(), time.monotonic()
         joined, known = self.joined_s < math.inf, {"bytes": self.bytes, "doubled": self.doubled()}
         said = saying.status_of(
             self.core, self.gauge, now, joined=joined, ended=ended, made=self.made, model=w is not None, **known
@@ -390,6 +493,6 @@ class Node:
                 np.save(held, w, allow_pickle=False)
             model.with_suffix(".part").replace(model)
             if ended:
-                self.config.trained(w).save(self.folder / model_file.FILE)
+                self._save_model(w)
         except OSError as error:
             log.warning("status.json cannot be written (%s); the run goes on", error.strerror)

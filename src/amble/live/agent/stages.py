@@ -1,8 +1,8 @@
 """The stages of a run at one agent: an opening survey, the training and a closing survey; or the training alone.
 
-Each stage is a run of the protocol: it has its own core and journal, and a fingerprint by which its messages are known.
+Each stage is a run of the protocol: it has its own core and journal, and its messages have a fingerprint of their own.
 All stages use the same links. A stage ends with a result that all agents have alike (message.Ending), and from that
-each agent makes the next stage. A stage that has ended goes on answering, so an agent that comes late is told its result.
+each agent makes the next stage. A stage that has ended still answers, so an agent that comes late is told its result.
 
     opening   each agent's description of its table -> what all agree on: columns, levels, labels, scaling
     training  -> the model, and whose data it has
@@ -11,7 +11,7 @@ each agent makes the next stage. A stage that has ended goes on answering, so an
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from amble.data.tables import Table
 from amble.errors import AmbleError
 from amble.live.agent.ended import judged, model_from
 from amble.live.core.effects import Settings
-from amble.live.core.message import Ending
+from amble.live.core.message import Accepted, Ending
 from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
 from amble.live.core.visits import visits_for
@@ -79,12 +79,30 @@ def open_stage(plan: Plan, config: AgentConfig, folder: Path) -> Stage:
     journal = Journal.open(path, shape, plan.visits, plan.objective, config.name, config.record.visits_max)
     near = tuple(peer.name for peer in config.neighbours)
     core = Core(config.name, near, plan.settings, plan.visits, plan.objective, rows=journal.load())
-    return Stage(plan.name, shape, plan.visits, journal, core, wire.encode(shape, wire.Accepted()))
+    return Stage(plan.name, shape, plan.visits, journal, core, wire.encode(shape, Accepted()))
 
 
 def remove(journal: Path) -> None:
     for path in journal.parent.glob(f"{journal.name}*"):
         path.unlink()
+
+
+class Course(Protocol):
+    """What the stages of a run are."""
+
+    @property
+    def bytes_max(self) -> int:
+        """No message is longer."""
+
+    def first(self) -> Plan: ...
+    def after(self, name: str, ending: Ending) -> Plan | None:
+        """The stage that follows; None: this was the last one, or the run was ended in it."""
+
+    def awaits(self, name: str) -> bool:
+        """Whether a stage follows this one."""
+
+    def model(self, w: Array | None) -> Model | None:
+        """What the run has come to; `w` is this agent's own estimate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +114,6 @@ class Training:
 
     @property
     def bytes_max(self) -> int:
-        """No message is longer."""
         shape = Shape(self.config.digest, self.config.agents, self.config.method.tokens,
                       self.config.visits().parcel(0), self.config.room)  # fmt: skip
         return shape.bytes_max
@@ -108,8 +125,10 @@ class Training:
     def after(self, name: str, ending: Ending) -> Plan | None:  # noqa: ARG002
         return None
 
+    def awaits(self, name: str) -> bool:  # noqa: ARG002
+        return False
+
     def model(self, w: Array | None) -> Model | None:
-        """What the run has come to, from this agent's own estimate."""
         return None if w is None else model_from(self.config, w)
 
 
@@ -153,8 +172,10 @@ class Surveyed:
         digest = run_digest({"stage": OPENING, "run": open_config.digest})
         return self._survey(OPENING, digest, numbers, founders, asked.wait_s)
 
+    def awaits(self, name: str) -> bool:
+        return name != CLOSING
+
     def after(self, name: str, ending: Ending) -> Plan | None:
-        """The next stage; None: this was the last one, or the run was ended in it."""
         if not ending.result or (name == OPENING and ending.cause != "tolerance") or ending.cause == "asked":
             if name == TRAINING and ending.result:
                 self.w = np.frombuffer(ending.result, "<f8")[: -self.places].copy()
@@ -191,8 +212,8 @@ class Surveyed:
         size = Shape(plan.digest, config.agents, plan.settings.tokens, visits.parcel(0), config.room).bytes_max
         if size > BYTES_MAX:
             raise AmbleError(
-                f"a message of this model has {size:,} bytes, and at most {BYTES_MAX:,} may be sent; name fewer columns "
-                'in [model], or give Relay form = "scalar".'
+                f"a message of this model has {size:,} bytes, and at most {BYTES_MAX:,} may be sent; name fewer "
+                'columns in [model], or give Relay form = "scalar".'
             )
         return plan
 
@@ -225,6 +246,5 @@ class Surveyed:
         )  # fmt: skip
 
     def model(self, w: Array | None) -> Model | None:
-        """What the run has come to: the model that all agents ended with, with the sums of all where there are some."""
         final = self.w if self.w is not None else w
         return None if final is None or self.config.open else model_from(self.config, final, self.sums, self.inside)

@@ -219,7 +219,7 @@ def objectives_of(folders: dict[str, Path]) -> dict[str, Objective]:
     """Of those agents whose data are at hand."""
     configs = {name: AgentConfig.read(folder) for name, folder in folders.items()}
     held = {name: config for name, config in configs.items() if config.data and (folders[name] / config.data).is_file()}
-    return {name: config.objective(*config.read_data(folders[name])) for name, config in held.items()}
+    return {name: config.objective_in(folders[name]) for name, config in held.items()}
 
 
 def distance(w: Array, best: Array) -> float:

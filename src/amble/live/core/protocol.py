@@ -170,6 +170,12 @@ class Core:
                     self.state.ask(name, Stop(self.ending, self.me))
         return self._said(now)
 
+    def seek(self, now: float, name: str) -> list[Effect]:
+        """A neighbour seems to know of an end that this agent has not heard of: it is asked."""
+        if self.ending is None and name in self.neighbours.names:
+            self.state.ask(name, Seek(0, self.me))
+        return self._said(now)
+
     def tick(self, now: float) -> list[Effect]:
         return self._said(now)
 
@@ -331,7 +337,8 @@ class Core:
         """By a limit: a run that has not converged by then may be on its way beyond all bounds."""
         if self.ending is not None:  # asked at every turn from then on, and a loss takes long to compute
             return
-        if "holder" in self.rows and divergence.has_diverged(self.objective, self.rows["holder"].z):
+        trains = self.settings.expected is None and "holder" in self.rows
+        if trains and divergence.has_diverged(self.objective, self.rows["holder"].z):
             words = f"{words}, and the model has diverged by then (noticed by {self.me})"
             self.state.stop(Ending("diverged", words))
             return

@@ -50,6 +50,10 @@ Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=TEXT_MAX)]
 Order = Annotated[tuple[Count, ...], msgspec.Meta(max_length=8)]
 
 
+class AnotherRun(Refusal):
+    """A message of another run, or of another stage of this one."""
+
+
 class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     pass
 
@@ -203,10 +207,10 @@ def decode_answer(shape: Shape, data: bytes) -> Answer:
 
 def _opened(shape: Shape, data: bytes, decoder: Any) -> tuple[Any, memoryview]:
     """The header, of right type and within bounds, and the bytes after it."""
+    if not data.startswith(shape.prefix):
+        raise _foreign(shape, data)
     if len(data) > shape.bytes_max:
         raise Refusal(f"it has {len(data)} bytes, and the longest message of this run has {shape.bytes_max}")
-    if not data.startswith(shape.prefix):
-        raise Refusal(_foreign(shape, data))
     header_bytes, numbers = unframe(data, PREFIX_SIZE)
     try:
         header = decoder.decode(header_bytes)
@@ -223,12 +227,14 @@ def _opened(shape: Shape, data: bytes, decoder: Any) -> tuple[Any, memoryview]:
     return header, numbers
 
 
-def _foreign(shape: Shape, data: bytes) -> str:
+def _foreign(shape: Shape, data: bytes) -> Refusal:
     if not data.startswith(MAGIC):
-        return "it is no message of amble's"
+        return Refusal("it is no message of amble's")
     if len(data) < PREFIX_SIZE:
-        return f"it has {len(data)} bytes, which is too short"
+        return Refusal(f"it has {len(data)} bytes, which is too short")
     version, fingerprint = data[len(MAGIC)], data[len(MAGIC) + 1 : PREFIX_SIZE]
     if version != VERSION:
-        return f"it has version {version} of the format, and this amble reads version {VERSION}"
-    return f"it is of another run: its fingerprint is {fingerprint.hex()}, and ours is {shape.fingerprint.hex()}"
+        return Refusal(f"it has version {version} of the format, and this amble reads version {VERSION}")
+    return AnotherRun(
+        f"it is of another run: its fingerprint is {fingerprint.hex()}, and ours is {shape.fingerprint.hex()}"
+    )

@@ -106,6 +106,15 @@ def check(path: Path, rows: Rows, about: dict[str, str]) -> dict[str, Any]:
         return load(connection, rows)
 
 
+def run_of(path: Path) -> str | None:
+    """The digest of the run whose journal this is; None where there is none that can be read."""
+    if not path.is_file():
+        return None
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(path, "ro")) as connection:
+        return str(connection.execute("SELECT value FROM about WHERE key = 'run'").fetchone()[0])
+    return None
+
+
 def check_format(path: Path, version: int, record_only: bool = False) -> None:
     if version == WITH_LEDGERS and not record_only:
         raise AmbleError(

@@ -271,9 +271,9 @@ class AgentConfig:
         return {"model": asdict(self.model) | ({} if self.model.labels else {"labels": None})}
 
     @classmethod
-    def read(cls, folder: Path, guests: bool = True) -> "AgentConfig":
+    def read(cls, folder: Path, guests: bool = True, agreed: bool = True) -> "AgentConfig":
         """From the agent's folder, everything checked again: somebody may have edited it. With those neighbours that
-        it has let in since, unless guests=False.
+        it has let in since, unless guests=False; and with what the survey has come to, unless agreed=False.
         """
         if not (folder / FILE).is_file():
             raise no_agent(folder)
@@ -294,7 +294,7 @@ class AgentConfig:
                 "surveyed": surveyed,
             }
         )
-        if surveyed and (folder / AGREEMENT).is_file():
+        if surveyed and agreed and (folder / AGREEMENT).is_file():
             text = (folder / AGREEMENT).read_text(encoding="utf-8")
             config = config.agreed(agreements.from_json(text, str(folder / AGREEMENT)))
         config._check()

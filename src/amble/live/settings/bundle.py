@@ -123,7 +123,7 @@ def renew(config: Config, out: Path, days: int) -> None:
         folder = out / peer.name
         if not (folder / FILE).is_file():
             continue
-        own = AgentConfig.read(folder, guests=False)
+        own = AgentConfig.read(folder, guests=False, agreed=False)
         if own != replace(config.agent(peer.name), record=own.record):
             raise AmbleError(
                 f"the run's settings are not those of {folder / FILE}, and --renew makes certificates only; "
