@@ -20,7 +20,7 @@ def assert_like(model, fitted, exact=1e-6):
     for name in table.index:
         reference = names.get(name, name)
         np.testing.assert_allclose(table.loc[name, "coef"], fitted.params[reference], rtol=exact)
-        np.testing.assert_allclose(table.loc[name, "std err"], fitted.bse[reference], rtol=exact)
+        np.testing.assert_allclose(table.loc[name, "std_err"], fitted.bse[reference], rtol=exact)
 
 
 def fit(loss, rows):
