@@ -1,20 +1,20 @@
 """What must hold, whatever fails. The checkers look only at what agents do and at what is on their disks."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 
 from amble.arrays import Array, Number
+from amble.live.chaos.kinds import Trouble
 from amble.live.chaos.losses import optimum
 from amble.live.chaos.node import Node
-from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Sight, Visit
+from amble.live.chaos.training import Training
+from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Settings, Sight, Visit
 from amble.live.core.message import Accepted, Epoch, Question, Token
-from amble.live.core.parcels import Parcel
+from amble.live.core.parcels import Parcel, Visits
 from amble.live.core.visits import GiftToken, Giver
-
-if TYPE_CHECKING:
-    from amble.live.chaos.world import World  # which has a checker
 
 CLOSE = 1e-9
 CLOSE_MODEL = {"full": 1e-6, "scalar": 1e-3}  # of real losses: how near the optimum the forms of Relay come in time
@@ -25,8 +25,24 @@ class Broken(AssertionError):
     """An invariant does not hold."""
 
 
+class Watched(Protocol):
+    """What the checkers see of a world."""
+
+    now: float
+    healed_s: float | None
+    story: Callable[[str], None] | None
+    guests: dict[str, int]
+    nodes: dict[str, Node]
+    settings: Settings
+    training: Training
+    trouble: Trouble
+    visits: Visits
+
+    def say(self, words: str) -> None: ...
+
+
 class Checker:
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world: Watched) -> None:
         self.world = world
         self.visited: dict[tuple[int, Epoch, int], str] = {}
         self.taken: dict[tuple[int, Sight], str] = {}
