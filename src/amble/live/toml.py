@@ -16,7 +16,7 @@ import numpy as np
 from amble.errors import AmbleError, is_number, need, unknown
 
 PORT_MAX = 32767
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # without dots: see place.py
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # without dots: see transport/address.py
 HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*")
 
 Settings = TypeVar("Settings")
