@@ -28,17 +28,17 @@ def unusable(problem: str, advice: str) -> Unusable:
     return error
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether it is a number. In Python a truth value is an int, but here it is not a number."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: object) -> bool:
     """Whether it is of an integer type. A float such as 2.0 is not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def unknown(kind: str, given: Any, known: Iterable[str]) -> AmbleError:
+def unknown(kind: str, given: object, known: Iterable[str]) -> AmbleError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = sorted(known)
     if len(names) > NAMES_MAX:
@@ -73,26 +73,26 @@ def not_installed(extra: str) -> NotInstalled:
     return NotInstalled(f"this needs amble[{extra}], which is not installed: {install}")
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value for an error message: a plain value as it is, anything else by its type."""
     return repr(value) if isinstance(value, str | numbers.Number | None) else f"a {type(value).__name__}"
 
 
-def as_path(path: Any, role: str) -> Path:
+def as_path(path: object, role: str) -> Path:
     """The value as a path, or an error if it is no path."""
     if not isinstance(path, str | os.PathLike):
         raise AmbleError(f"{shown(path)} was given as {role}; give a path, as text or as a pathlib.Path.")
     return Path(path)
 
 
-def check_flags(**flags: Any) -> None:
+def check_flags(**flags: object) -> None:
     """Refuse what is neither True nor False: any text would count as True."""
     for name, value in flags.items():
         if type(value).__name__ not in ("bool", "bool_"):  # Python's, or NumPy's
             raise AmbleError(f"{name}={shown(value)} was given; it must be True or False.")
 
 
-def expect(value: Any, kind: type, role: str, advice: str) -> None:
+def expect(value: object, kind: type, role: str, advice: str) -> None:
     """Refuse a value of another type, before any work starts."""
     if not isinstance(value, kind):
         raise AmbleError(f"{shown(value)} was given as {role}; {advice}.")

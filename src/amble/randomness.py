@@ -14,7 +14,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 LINK, WALK, TIE = 0, 1, 2  # streams: link time, choice of the next agent, ties among neighbours
 
 
-def check_seed(seed: Any) -> int:
+def check_seed(seed: object) -> int:
     """The seed as an int. It must be a whole number that fits 64 bits."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
         raise AmbleError(f"seed={seed!r} was given; it must be a whole number from 0 to 2**64 - 1.")

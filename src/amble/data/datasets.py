@@ -1,11 +1,12 @@
 """Dataset: rows, targets and the names of their columns."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Rows and targets, with their names.

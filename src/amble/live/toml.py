@@ -16,7 +16,7 @@ import numpy as np
 from amble.errors import AmbleError, is_number, need, unknown
 
 PORT_MAX = 32767
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # without dots: see place.py
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # without dots: see transport/address.py
 HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_][A-Za-z0-9_-]{0,62})*")
 
 Settings = TypeVar("Settings")
@@ -29,7 +29,7 @@ class Kind(NamedTuple):
     words: str
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -46,7 +46,7 @@ def list_of(kind: Kind, words: str) -> Kind:
     return Kind(lambda value: isinstance(value, list) and len(value) > 0 and all(map(kind.fits, value)), words)
 
 
-def is_host(value: Any) -> bool:
+def is_host(value: object) -> bool:
     """Whether others can dial it: a host name, or the address of one machine."""
     if not isinstance(value, str):
         return False
@@ -110,7 +110,7 @@ def check(given: Any, where: str, kinds: Mapping[str, Kind], needed: Sequence[st
     return given
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     words = repr(value)
     return words if len(words) <= 80 else words[:76] + " ..."
 
@@ -121,7 +121,7 @@ def written(settings: Mapping[str, Any]) -> str:
     return text
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items() if each is not None}
     if isinstance(value, list | tuple):

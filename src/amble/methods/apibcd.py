@@ -1,6 +1,6 @@
 """API-BCD: asynchronous parallel incremental block-coordinate descent (the paper's eq. 12 and algorithm 2)."""
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from amble.arrays import Array
 from amble.losses.objective import Objective
@@ -8,6 +8,7 @@ from amble.methods.copies import TOKEN_RULES
 from amble.methods.parameters import method
 
 
+@final
 @method
 class APIBCD:
     r"""M tokens at once; agent i keeps a copy c_im of each.

@@ -1,6 +1,6 @@
 """Central: the paper's eq. 4-5, the penalty method with a server."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, final
 
 from amble.arrays import Array, Number
 from amble.losses.objective import Objective
@@ -11,6 +11,7 @@ class Agent(NamedTuple):
     x: Array
 
 
+@final
 @method
 class Central:
     r"""Every round, all agents hear the server and the server hears all agents.

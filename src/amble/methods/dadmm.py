@@ -1,6 +1,6 @@
 """D-ADMM: decentralised ADMM over the links of a network."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, final
 
 from amble.arrays import Array, Number, namespace
 from amble.losses.objective import Objective, number_of
@@ -14,6 +14,7 @@ class Agent(NamedTuple):
     a: Array  # the dual
 
 
+@final
 @method
 class DADMM:
     r"""Each agent agrees with its neighbours through a dual.

@@ -1,6 +1,6 @@
 """DGD: decentralised gradient descent, the oldest of the gossip methods."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, final
 
 from amble.arrays import Array, Number
 from amble.losses.objective import Objective
@@ -11,6 +11,7 @@ class Agent(NamedTuple):
     x: Array
 
 
+@final
 @method
 class DGD:
     r"""Mix with the neighbours, step down one's own slope.

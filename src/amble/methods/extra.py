@@ -1,6 +1,6 @@
 """EXTRA: the exact first-order gossip method."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, final
 
 from amble.arrays import Array, Number
 from amble.losses.objective import Objective
@@ -13,6 +13,7 @@ class Agent(NamedTuple):
     g: Array  # grad f_i, of the round before
 
 
+@final
 @method
 class EXTRA:
     r"""DGD with a correction that takes its error away.

@@ -1,6 +1,6 @@
 """FedAvg: federated averaging, with a server and full participation."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, final
 
 from amble.arrays import Array, Number, namespace
 from amble.losses.objective import Objective, number_of
@@ -12,6 +12,7 @@ class Agent(NamedTuple):
     share: Array
 
 
+@final
 @method
 class FedAvg:
     r"""A few gradient steps at every agent, then the mean.

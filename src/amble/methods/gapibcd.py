@@ -1,6 +1,6 @@
 """gAPI-BCD: API-BCD with a gradient step instead of the argmin (the paper's remark 1, eq. 15, theorem 3)."""
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 from amble.arrays import Array
 from amble.losses.objective import Objective
@@ -8,6 +8,7 @@ from amble.methods.copies import TOKEN_RULES
 from amble.methods.parameters import method
 
 
+@final
 @method
 class GAPIBCD:
     r"""API-BCD with f_i replaced by its first-order model and a proximal term.

@@ -1,6 +1,6 @@
 """I-BCD: incremental block-coordinate descent (the paper's eq. 6-8 and algorithm 1)."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, final
 
 from amble.arrays import Array, namespace
 from amble.losses.objective import Objective
@@ -11,6 +11,7 @@ class Agent(NamedTuple):
     x: Array
 
 
+@final
 @method
 class IBCD:
     r"""One block of F(x, z) = sum_i f_i(x_i) + tau/2 sum_i |x_i - z|^2 at a time.

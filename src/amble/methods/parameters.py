@@ -79,12 +79,12 @@ def check_settings(method: Any) -> None:
             raise AmbleError(f"{given}; a setting is a number, text, True, False, None or a tuple of these.")
 
 
-def is_plain(value: Any) -> bool:
+def is_plain(value: object) -> bool:
     """Whether a setting can be saved with a run and tell two methods apart."""
     return all(map(is_plain, value)) if isinstance(value, tuple) else isinstance(value, PLAIN)
 
 
-def _is_a(value: Any, kind: Any) -> bool:
+def _is_a(value: object, kind: Any) -> bool:
     if kind is bool:
         return isinstance(value, bool | np.bool_)
     return isinstance(value, str) if kind is str else is_whole(value) if kind is int else is_number(value)

@@ -1,6 +1,6 @@
 """PW-ADMM: parallel random-walk ADMM, WADMM with M tokens."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, final
 
 from amble.arrays import Array, namespace
 from amble.losses.objective import Objective
@@ -18,6 +18,7 @@ class Slot(NamedTuple):
     copy: Array
 
 
+@final
 @method
 class PWADMM:
     r"""WADMM's step at c, with the increment M times as large, as each reaches one of M tokens only.

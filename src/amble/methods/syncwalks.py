@@ -1,6 +1,6 @@
 """The synchronous form with M walks (the paper's eq. 11); with M = 1 it is eq. 4-5, the form with a server."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, final
 
 from amble.arrays import Array, Number
 from amble.losses.objective import Objective
@@ -11,6 +11,7 @@ class Agent(NamedTuple):
     x: Array
 
 
+@final
 @method
 class SyncWalks:
     r"""Every round, all agents hear all tokens and all tokens hear all agents.

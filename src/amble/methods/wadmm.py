@@ -1,6 +1,6 @@
 """WADMM: random-walk ADMM, also known as Walkman (the paper's reference for a walk with a dual)."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, final
 
 from amble.arrays import Array, namespace
 from amble.losses.objective import Objective
@@ -12,6 +12,7 @@ class Agent(NamedTuple):
     y: Array  # the dual
 
 
+@final
 @method
 class WADMM:
     r"""A prox with a dual: the penalty no longer moves the limit.

@@ -1,6 +1,6 @@
 """WPG: walk proximal gradient, the baseline of the paper's section V (eq. 19)."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, final
 
 from amble.arrays import Array, namespace
 from amble.losses.objective import Objective
@@ -11,6 +11,7 @@ class Agent(NamedTuple):
     x: Array
 
 
+@final
 @method
 class WPG:
     r"""A gradient step at the token, averaged into it.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,7 @@ from amble.problem.reference import Searched, verified
 from amble.problem.rows import heldout_rows, task_of
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class Problem:
     """min_w sum_i f_i(w), f_i known to agent i alone. Made by `split`, `from_arrays`, `from_agents`, `from_objectives`.

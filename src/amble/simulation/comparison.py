@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from amble import networks
 from amble.drawing import save
@@ -24,6 +24,7 @@ TABLE_WIDTH = 80
 REPLACE = "give another folder, or again=True to replace it"
 
 
+@final
 @dataclass(frozen=True)
 class Comparison:
     """Runs side by side, on one problem, made by `compare`; a sequence of Run."""

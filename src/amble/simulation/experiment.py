@@ -176,7 +176,7 @@ def _plain_type(hint: Any) -> Any:
     return get_origin(hint) or hint
 
 
-def _is_a(value: Any, kind: type) -> bool:
+def _is_a(value: object, kind: type) -> bool:
     if isinstance(value, bool):
         return kind is bool
     return isinstance(value, int | float) if kind is float else isinstance(value, kind)

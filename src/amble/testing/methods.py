@@ -1,4 +1,7 @@
-"""Checks that a method keeps the contract on which engines, saved runs and live agents rely."""
+"""Checks that a method keeps the contract on which engines, saved runs and live agents rely.
+
+A method is `Any` here: whether it has what its Protocol asks for is what the checks find out.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -66,7 +69,7 @@ def some_loss(kind: Any) -> Any:
     return kind.build(X, y, weights, ridge)
 
 
-def require(holds: Any, method: Any, sentence: str) -> None:
+def require(holds: object, method: Any, sentence: str) -> None:
     if not holds:
         raise AssertionError(f"{label_of(method)}: {sentence}")
 
@@ -167,7 +170,7 @@ def check_pure(method: Any) -> None:
     require(_same(*results), method, "the same step twice gives two results; it must depend on its arguments alone.")
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     pairs = zip(_flat(one), _flat(other), strict=True)
     return all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
 
@@ -190,7 +193,7 @@ def leaves_of(state: engines.State) -> dict[str, Any]:
     return {**named, "x_sum": state.x_sum, "lost": state.lost}
 
 
-def apart(one: Any, other: Any) -> float:
+def apart(one: object, other: object) -> float:
     """The largest difference, relative to the largest number; infinite for two shapes."""
     one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
     if one.shape != other.shape:

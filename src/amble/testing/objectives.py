@@ -1,9 +1,14 @@
-"""Checks that an objective's functions agree with each other, at random points."""
+"""Checks that an objective's functions agree with each other, at random points.
 
+An objective of a user's own may have any of them, so it is `Any`, and each is looked for by its name.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from amble.arrays import Array
 from amble.errors import AmbleError, is_whole
 from amble.losses.own import flaw_of
 
@@ -56,12 +61,12 @@ def check_objective(f: Any, dimension: int, seed: int = 0) -> None:
                 _check_prox(f, w, weight, other)
 
 
-def _require(holds: Any, f: Any, sentence: str) -> None:
+def _require(holds: object, f: Any, sentence: str) -> None:
     if not holds:
         raise AssertionError(f"{type(f).__name__}: {sentence}")
 
 
-def _check_answers(f: Any, w: Any) -> None:
+def _check_answers(f: Any, w: Array) -> None:
     """Shapes, finite numbers, nothing changed, and the same answer twice."""
     p = len(w)
     calls = {"value": (w,), "grad": (w,), "hessian": (w,), "prox": (w, 1.0, 0 * w)}
@@ -85,13 +90,13 @@ def _check_answers(f: Any, w: Any) -> None:
         _require(np.array_equal(answer, again), f, f"{name} gives two answers at one point; it must have no memory.")
 
 
-def _slope(function: Any, w: Any) -> Any:
+def _slope(function: Callable[[Array], Array], w: Array) -> Array:
     """By central differences, one column per unknown."""
     steps = STEP * max(1.0, float(np.abs(w).max())) * np.eye(len(w))
     return np.stack([(function(w + h) - function(w - h)) / (2 * h.sum()) for h in steps], axis=-1)
 
 
-def _check_slopes(f: Any, w: Any) -> None:
+def _check_slopes(f: Any, w: Array) -> None:
     for name, slope_of in (("grad", "value"), ("hessian", "grad")):
         if hasattr(f, name) and hasattr(f, slope_of):
             expected, answer = _slope(getattr(f, slope_of), w), np.asarray(getattr(f, name)(w))
@@ -99,7 +104,7 @@ def _check_slopes(f: Any, w: Any) -> None:
             _require(far <= SLOPE, f, f"{name} is not the slope of {slope_of}: off by {far:.1e} of its size.")
 
 
-def _check_bounds(f: Any, w: Any, other: Any) -> None:
+def _check_bounds(f: Any, w: Array, other: Array) -> None:
     if hasattr(f, "smoothness") and hasattr(f, "grad"):
         change, moved = np.linalg.norm(f.grad(w) - f.grad(other)), np.linalg.norm(w - other)
         holds = change <= f.smoothness * moved * ROUNDING
@@ -110,7 +115,7 @@ def _check_bounds(f: Any, w: Any, other: Any) -> None:
         _require(holds, f, f"curvature is {f.curvature:g}, less than the Hessian's trace over p, {mean:g}.")
 
 
-def _check_prox(f: Any, center: Any, weight: float, start: Any) -> None:
+def _check_prox(f: Any, center: Array, weight: float, start: Array) -> None:
     """argmin_x f(x) + weight/2 |x - center|^2: no slope is left there, or no point near it is better."""
     x = np.asarray(f.prox(center, weight, start))
     said = f"prox at weight {weight:g} is not the argmin of f(x) + weight/2 |x - center|^2"

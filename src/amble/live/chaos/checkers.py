@@ -1,13 +1,19 @@
 """What must hold, whatever fails. The checkers look only at what agents do and at what is on their disks."""
 
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 
+from amble.arrays import Array, Number
+from amble.live.chaos.kinds import Trouble
 from amble.live.chaos.losses import optimum
-from amble.live.core.effects import Ask, Persist, Reply, Report, Sight
-from amble.live.core.message import Accepted, Epoch, Token
+from amble.live.chaos.node import Node
+from amble.live.chaos.training import Training
+from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Settings, Sight, Visit
+from amble.live.core.message import Accepted, Epoch, Question, Token
+from amble.live.core.parcels import Parcel, Visits
 from amble.live.core.visits import GiftToken, Giver
 
 CLOSE = 1e-9
@@ -19,8 +25,24 @@ class Broken(AssertionError):
     """An invariant does not hold."""
 
 
+class Watched(Protocol):
+    """What the checkers see of a world."""
+
+    now: float
+    healed_s: float | None
+    story: Callable[[str], None] | None
+    guests: dict[str, int]
+    nodes: dict[str, Node]
+    settings: Settings
+    training: Training
+    trouble: Trouble
+    visits: Visits
+
+    def say(self, words: str) -> None: ...
+
+
 class Checker:
-    def __init__(self, world: Any) -> None:
+    def __init__(self, world: Watched) -> None:
         self.world = world
         self.visited: dict[tuple[int, Epoch, int], str] = {}
         self.taken: dict[tuple[int, Sight], str] = {}
@@ -45,7 +67,7 @@ class Checker:
         in the end."""
         return bool({"copied agent", "lost journal"} & self.world.trouble.done.keys())
 
-    def effect(self, node: Any, effect: Any) -> None:
+    def effect(self, node: Node, effect: Effect) -> None:
         if self.loose and not isinstance(effect, Report):
             return
         if isinstance(effect, Ask) and isinstance(effect.question, Token):
@@ -59,11 +81,11 @@ class Checker:
             if self.world.story is not None and effect.kind != "visit":
                 self.world.say(f"{node.name} {effect.kind}{_where(effect)} {effect.words}")
 
-    def question(self, number: int, message: Any) -> None:
+    def question(self, number: int, message: Question) -> None:
         if isinstance(message, Token):
             self.heard[number] = message
 
-    def restored(self, node: Any) -> None:
+    def restored(self, node: Node) -> None:
         """What is restored from a journal equals what was acknowledged."""
         if self.loose:
             return
@@ -75,7 +97,7 @@ class Checker:
             if custody is not None and (custody.message.epoch, custody.message.hop) != sight:
                 raise Broken(f"{node.name} came back with token {m} of {custody.message[1:3]}, and knows of {sight}")
 
-    def persisted(self, node: Any, effect: Persist) -> None:
+    def persisted(self, node: Node, effect: Persist) -> None:
         visit = effect.visit
         if visit is None or node.life < 0:
             return
@@ -107,7 +129,7 @@ class Checker:
             self.out.setdefault(key[:2], set()).add(node.name)
         self._the_total_is_the_sum_of_the_gifts(visit)
 
-    def _taken_once(self, node: Any, visit: Any, given: Sight) -> None:
+    def _taken_once(self, node: Node, visit: Visit, given: Sight) -> None:
         """No visit is applied twice, and none to what nobody sent here."""
         key = (visit.token, given)
         if key in self.taken:
@@ -117,11 +139,11 @@ class Checker:
         if visit.giver != node.name and to != node.name:
             raise Broken(f"{node.name} took token {visit.token} of {given}, which {visit.giver} sent to {to}")
 
-    def _the_account_is_the_sum_of_whole_gifts(self, node: Any, effect: Persist) -> None:
+    def _the_account_is_the_sum_of_whole_gifts(self, node: Node, effect: Persist) -> None:
         """Of each agent in it all that it had given at some visit, whatever was lost since: no part of a gift."""
         visit: Any = effect.visit
         account, holder = visit.after.token.account, effect.rows["holder"]
-        index = self.world.settings.indices.get(node.name, self.world.guests.get(node.name))
+        index = {**self.world.guests, **self.world.settings.indices}[node.name]
         inside, counts = account.inside, account.gifts.sum(axis=0)
         if inside[index]:
             self.gifts.setdefault((account.order, index), {})[int(counts[index])] = holder.agent.given
@@ -136,7 +158,7 @@ class Checker:
             raise Broken(f"token {visit.token} holds {held[0]}, weight {held[1]}, after hop {visit.hop} of "
                          f"{visit.epoch}, and the agents gave {total}, weight {weight}")  # fmt: skip
 
-    def _the_total_is_the_sum_of_the_gifts(self, visit: Any) -> None:
+    def _the_total_is_the_sum_of_the_gifts(self, visit: Visit) -> None:
         """Of all that agents gave it in this epoch; during a recount, the recount's total is."""
         parcel, m = visit.after, visit.token
         shares = self.given[m, visit.epoch].values()
@@ -152,7 +174,7 @@ class Checker:
             raise Broken(f"token {m} holds {held[0]:.6f}, weight {held[1]:.6f}, after hop {visit.hop} of "
                          f"{visit.epoch}, and the agents gave {total:.6f}, weight {weight:.6f}")  # fmt: skip
 
-    def _nothing_jumps(self, visit: Any) -> None:
+    def _nothing_jumps(self, visit: Visit) -> None:
         """During a recount the model stays as it was."""
         visits = self.world.visits
         if visit.before.recounting and visit.after.recounting and _generation(visit.before) == _generation(visit.after):
@@ -161,13 +183,13 @@ class Checker:
                 raise Broken(f"the model of token {visit.token} changed during a recount, at hop {visit.hop} of "
                              f"{visit.epoch}: from {before} to {after}")  # fmt: skip
 
-    def _one_destination(self, node: Any, to: str, message: Token) -> None:
+    def _one_destination(self, node: Node, to: str, message: Token) -> None:
         self.world.say(f"{node.name} sends{_where(message)} to {to}")
         key = (node.name, message.token, message.epoch, message.hop)
         if self.sent.setdefault(key, to) != to:
             raise Broken(f"{node.name} sent one and the same token to {self.sent[key]} and to {to}")
 
-    def _kept_before_it_is_acknowledged(self, node: Any, number: int) -> None:
+    def _kept_before_it_is_acknowledged(self, node: Node, number: int) -> None:
         message = self.heard.pop(number, None)
         if message is None:
             return
@@ -193,13 +215,14 @@ class Checker:
         stops = world.settings.hops_max or world.settings.tolerance
         if waiting and (stopped or stops):
             return f"{', '.join(waiting)} still wait, though the run should have ended: {len(stopped)} know that it has"
-        if stopped and not (world.settings.tolerance and self.stopped_s > world.healed_s + LONG_S):
+        long_whole = (self.stopped_s or 0.0) > (world.healed_s or 0.0) + LONG_S
+        if stopped and not (world.settings.tolerance and long_whole):
             return ""  # it ended while things failed: the model is that of whoever was there
         if leaving := [node.name for node in living if node.leaving and not stopped]:
             return f"{', '.join(leaving)} should have left by now"
         return next(filter(None, (self._token_wrong(m, living) for m in range(world.settings.tokens))), "")
 
-    def _token_wrong(self, m: int, living: list[Any]) -> str:
+    def _token_wrong(self, m: int, living: list[Node]) -> str:
         world = self.world
         sights = [node.disk[f"sight/{m}"] for node in living if f"sight/{m}" in node.disk]
         if not sights and self.stopped_s is not None:
@@ -222,7 +245,7 @@ class Checker:
             return f"token {m} stands for {z}, and the living agents' data for {right}"
         return ""
 
-    def _right(self, living: list[Any]) -> tuple[Any, float]:
+    def _right(self, living: list[Node]) -> tuple[Array, float]:
         """The model of the living, found without tokens, and how near it a token must be."""
         if not self.world.training.loss:
             return np.array([sum(_last(node.disk["holder"].agent) for node in living) / len(living)]), CLOSE
@@ -232,16 +255,16 @@ class Checker:
         return self.optima[names], CLOSE_MODEL[self.world.training.kind]
 
 
-def _where(what: Any) -> str:
+def _where(what: Token | Report | Visit) -> str:
     """Which token, where on its way."""
     return f" token {what.token} ({what.epoch.number}, {what.epoch.author}) hop {what.hop}" if what.epoch else ""
 
 
-def _near(one: Any, other: Any) -> bool:
+def _near(one: Number, other: Number) -> bool:
     return bool(np.abs(one - other).max() <= CLOSE * (1 + np.abs(one).max()))
 
 
-def _generation(parcel: Any) -> Any:
+def _generation(parcel: Parcel) -> tuple[float, ...] | None:
     return parcel.token.account.order if isinstance(parcel.token, GiftToken) else None
 
 

@@ -39,6 +39,14 @@ class Address:
     bytes_max: int = 2**28  # of one question
     waiting_max: int = 1024  # questions that were heard and are not yet answered
 
+    def check_size(self, payload: bytes) -> None:
+        """Refuse a question that is too long to be sent."""
+        if len(payload) > self.bytes_max:
+            raise AmbleError(
+                f"a question of {len(payload)} bytes was given, and at most {self.bytes_max} may be sent; raise "
+                "bytes_max at all agents."
+            )
+
     def __post_init__(self) -> None:
         for name in (self.run, self.name, *(link.name for link in self.neighbours)):
             if not NAME.fullmatch(name):

@@ -91,11 +91,7 @@ class MemoryTransport:
     def ask(self, to: str, payload: bytes, timeout_s: float, answered: Answered) -> None:
         if to not in self._up:
             raise unknown("neighbour", to, self._up)
-        if len(payload) > self.address.bytes_max:
-            raise AmbleError(
-                f"a question of {len(payload)} bytes was given, and at most {self.address.bytes_max} may be sent; "
-                "raise bytes_max at all agents."
-            )
+        self.address.check_size(payload)
         with self._lock:
             number = next(self._numbers)
             self._asked[number] = (to, answered)

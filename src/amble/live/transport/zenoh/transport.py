@@ -142,11 +142,7 @@ class ZenohTransport:
         """From a thread that is not Zenoh's. A large question goes in parts, and each has timeout_s."""
         if to not in self._up:
             raise unknown("neighbour", to, self._up)
-        if len(payload) > self.address.bytes_max:
-            raise AmbleError(
-                f"a question of {len(payload)} bytes was given, and at most {self.address.bytes_max} may be sent; "
-                "raise bytes_max at all agents."
-            )
+        self.address.check_size(payload)
         if len(payload) <= PART_BYTES:
             self._ask(to, b"", payload, timeout_s, answered)
             self._windows[to].send()
