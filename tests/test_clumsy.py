@@ -47,7 +47,9 @@ CALLS = {
     "a run for a model": (lambda: PROBLEM.predict(RUN, X), "a Run was given as the model; .* use run.predict"),
     "a run for a model to judge": (lambda: PROBLEM.metric(RUN), "a Run was given as the model"),
     "a short model": (lambda: PROBLEM.predict(RUN.model[:3], X), "the model has 3 numbers and these rows 11 unknowns"),
-    "a path to predict": (lambda: RUN.predict("rows.csv"), "the rows must hold numbers"),
+    "a path to predict": (lambda: RUN.predict("rows.csv"), "the rows must hold numbers: 'rows.csv' was given"),
+    "ragged rows to predict": (lambda: RUN.predict([[1, 2], [3]]), "the rows must hold numbers: setting an array"),
+    "a run to predict": (lambda: RUN.predict(RUN), "the rows must hold numbers: a Run was given"),
     "one row to predict": (
         lambda: RUN.predict(X[0]),
         r"the rows have shape \(10,\); give \(rows, 10\), as",
@@ -120,6 +122,20 @@ def test_a_file_of_one_row_cannot_be_split_and_says_so(monkeypatch, capsys, tmp_
         main()
     assert ended.value.code == 2
     assert "1 row" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("rows", "on"), [(1, "1 row"), (3, "3 rows")])
+def test_targets_that_do_not_differ_have_no_nmse(monkeypatch, capsys, tmp_path, rows, on):
+    RUN.save(tmp_path / "run")
+    table = [",".join((*DATA.columns, DATA.target)), *(",".join(map(repr, [*row, 150.0])) for row in X[:rows].tolist())]
+    (tmp_path / "rows.csv").write_text("\n".join(table) + "\n")
+    monkeypatch.setattr(sys, "argv", ["amble", "predict", str(tmp_path / "run.npz"), str(tmp_path / "rows.csv")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr()
+    assert ended.value.code == 0
+    np.testing.assert_allclose(list(map(float, shown.out.split()[1:])), RUN.predict(X[:rows]), rtol=1e-12)
+    assert shown.err == f"no NMSE on {on}: it needs targets that differ\n"
 
 
 def rows_file(folder):

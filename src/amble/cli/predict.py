@@ -31,8 +31,10 @@ def predict(
     """
     import csv
     import io
+    import math
     import sys
 
+    from amble.data.datasets import count
     from amble.errors import AmbleError
     from amble.files import write_whole
     from amble.live.model import choosing, predicting
@@ -58,4 +60,6 @@ def predict(
         sys.stderr.write(f"{len(guess):,} predictions written to {out}\n")
     if y is not None:
         name, value = loaded.metric(guess, y)
-        sys.stderr.write(f"{name} {value:.4f} on {len(y):,} rows\n")
+        on = f"on {count(len(y), 'row')}"
+        said = f"{name} {value:.4f} {on}" if math.isfinite(value) else f"no {name} {on}: it needs targets that differ"
+        sys.stderr.write(f"{said}\n")

@@ -13,12 +13,14 @@ from amble.problem.assemble import check_rows
 from amble.randomness import check_seed
 
 
-def check_width(X: Any, width: int, whose: str) -> Any:
+def check_width(given: Any, width: int, whose: str) -> Any:
     """X as numbers of (rows, columns), as many columns as in training."""
     try:
-        X = np.asarray(X, np.float64, order="C")  # so that the same rows give the same bits
+        X = np.asarray(given, np.float64, order="C")  # so that the same rows give the same bits
     except (TypeError, ValueError) as error:
-        raise AmbleError(f"{whose} must hold numbers: {error}.") from error
+        rows = hasattr(given, "__len__") and not isinstance(given, str)
+        what = error if rows else f"{shown(given)} was given"
+        raise AmbleError(f"{whose} must hold numbers: {what}.") from error
     if X.ndim != 2 or X.shape[1] != width:
         raise AmbleError(f"{whose} have shape {X.shape}; give (rows, {width}), as in training.")
     if not np.isfinite(X).all():
