@@ -176,7 +176,12 @@ def test_a_folder_without_one_model_is_a_sentence(monkeypatch, capsys, tmp_path)
     rows, _ = rows_file(tmp_path)
     code, said = predict(monkeypatch, capsys, tmp_path, rows)
     assert code == 2
-    assert f"the folder {tmp_path} has no model.npz and no saved run" in said
+    assert f"the folder {tmp_path} has no model.npz and no saved run; give a file, or a folder with one." in said
+    for agent in ("south", "north"):
+        (tmp_path / "live" / agent).mkdir(parents=True)
+        (tmp_path / "live" / agent / "model.npz").touch()
+    _, said = predict(monkeypatch, capsys, tmp_path / "live", rows)
+    assert f"no saved run; give an agent's, such as {tmp_path / 'live' / 'north' / 'model.npz'}." in said
     RUN.save(tmp_path / "1-relay")
     RUN.save(tmp_path / "2-relay")
     code, said = predict(monkeypatch, capsys, tmp_path, rows)
