@@ -77,7 +77,7 @@ def prepare(
         hosts = zip(config.peers, kind.hosts(config), strict=True)
         peers = tuple(peer._replace(host=host) for peer, host in hosts)
         config = replace(config, peers=peers)
-    return problem, kind.make(folder, config, rows_of(problem, X, y))
+    return problem, kind.create(folder, config, rows_of(problem, X, y))
 
 
 def ready(cluster):

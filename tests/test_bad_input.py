@@ -1,5 +1,7 @@
 """What cannot be used is refused before any work starts, in a sentence that says what was given and what to do."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -223,8 +225,14 @@ def test_a_density_that_is_no_share(density):
         networks.random(5, density)
 
 
-@pytest.mark.parametrize("value", [0, -3, float("nan")])
-@pytest.mark.parametrize("name", ["hops", "rounds", "time_s", "comm_units", "tolerance"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *itertools.product(("hops", "rounds", "time_s", "comm_units"), (0, -3, float("nan"))),
+        ("tolerance", -3),
+        ("tolerance", float("nan")),
+    ],
+)
 def test_limits_must_be_above_zero(name, value):
     method = amble.SyncWalks() if name == "rounds" else amble.IBCD()
     with refused(f"{name}={value} was given; it must be above zero"):
@@ -232,6 +240,17 @@ def test_limits_must_be_above_zero(name, value):
     run = amble.simulate(method, PROBLEM, RING, hops=4)
     with refused(f"{name}={value} was given; it must be above zero"):
         amble.resume(run, PROBLEM, **{name: value})
+
+
+def test_a_tolerance_of_zero_is_none():
+    """As in live runs: the model of Relay stands still after two laps, and the run goes on."""
+    for tolerance in (0, 0.0):
+        run = amble.simulate(amble.Relay(), PROBLEM, RING, hops=400, tolerance=tolerance)
+        assert (run.stopped, run.schedule.hops) == ("hops", 400)
+        run = amble.resume(run, PROBLEM, hops=500, tolerance=tolerance)
+        assert (run.stopped, run.schedule.hops) == ("hops", 500)
+    assert amble.simulate(amble.Relay(), PROBLEM, RING, tolerance=0).schedule.hops == 10_000  # as without one
+    assert amble.simulate(amble.Relay(), PROBLEM, RING, hops=400, tolerance=1e-6).stopped == "tolerance"
 
 
 @pytest.mark.parametrize("value", [10.5, "10", float("inf")])

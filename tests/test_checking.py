@@ -5,6 +5,7 @@ import datetime
 import hashlib
 import json
 import os
+import pty
 import re
 import shutil
 import socket
@@ -90,6 +91,26 @@ def test_all_is_well_before_anybody_runs_and_nothing_is_written(cluster):
     assert lines(told)["data"][1].startswith("148 rows, 10 columns")
     assert "not up yet" in lines(told)["neighbour agent01"][1]
     assert contents(cluster.folder) == before
+
+
+def test_on_a_terminal_no_line_is_longer_than_the_screen(cluster):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "amble", "agent", "--check", cluster.folder / "agent00"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "60"}
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=environment) as child:
+        os.close(theirs)
+        seen = b""
+        with contextlib.suppress(OSError):  # the end, on Linux
+            while piece := os.read(ours, 4096):
+                seen += piece
+        assert child.wait(60) == 0
+    os.close(ours)
+    shown = re.sub(r"\x1b\[[\d;]*m", "", seen.decode()).splitlines()
+    assert max(map(len, shown)) <= 60
+    assert all(re.match(r"(ok|note) +[a-z]|      \S", line) for line in shown), shown
+    whole = " ".join(" ".join(shown).split())
+    assert "not up yet, or 127.0.0.1 port" in whole
+    assert "its key matches" in whole
 
 
 def test_neighbours_that_run_are_reached_and_a_crashed_agents_journal_is_left_as_it_is(cluster):

@@ -46,7 +46,9 @@ CALLS = {
     "a run for a model": (lambda: PROBLEM.predict(RUN, X), "a Run was given as the model; .* use run.predict"),
     "a run for a model to judge": (lambda: PROBLEM.metric(RUN), "a Run was given as the model"),
     "a short model": (lambda: PROBLEM.predict(RUN.model[:3], X), "the model has 3 numbers and these rows 11 unknowns"),
-    "a path to predict": (lambda: RUN.predict("rows.csv"), "the rows must hold numbers"),
+    "a path to predict": (lambda: RUN.predict("rows.csv"), "the rows must hold numbers: 'rows.csv' was given"),
+    "ragged rows to predict": (lambda: RUN.predict([[1, 2], [3]]), "the rows must hold numbers: setting an array"),
+    "a run to predict": (lambda: RUN.predict(RUN), "the rows must hold numbers: a Run was given"),
     "one row to predict": (
         lambda: RUN.predict(X[0]),
         r"the rows have shape \(10,\); give \(rows, 10\), as",
@@ -121,6 +123,20 @@ def test_a_file_of_one_row_cannot_be_split_and_says_so(monkeypatch, capsys, tmp_
     assert "1 row" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("rows", "on"), [(1, "1 row"), (3, "3 rows")])
+def test_targets_that_do_not_differ_have_no_nmse(monkeypatch, capsys, tmp_path, rows, on):
+    RUN.save(tmp_path / "run")
+    table = [",".join((*DATA.columns, DATA.target)), *(",".join(map(repr, [*row, 150.0])) for row in X[:rows].tolist())]
+    (tmp_path / "rows.csv").write_text("\n".join(table) + "\n")
+    monkeypatch.setattr(sys, "argv", ["amble", "predict", str(tmp_path / "run.npz"), str(tmp_path / "rows.csv")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr()
+    assert ended.value.code == 0
+    np.testing.assert_allclose(list(map(float, shown.out.split()[1:])), RUN.predict(X[:rows]), rtol=1e-12)
+    assert shown.err == f"no NMSE on {on}: it needs targets that differ\n"
+
+
 def rows_file(folder):
     """Ten rows of the data with their names, and what the run predicts for them."""
     lines = [",".join(DATA.columns), *(",".join(map(repr, row)) for row in X[:10].tolist())]
@@ -159,7 +175,12 @@ def test_a_folder_without_one_model_is_a_sentence(monkeypatch, capsys, tmp_path)
     rows, _ = rows_file(tmp_path)
     code, said = predict(monkeypatch, capsys, tmp_path, rows)
     assert code == 2
-    assert f"the folder {tmp_path} has no model.npz and no saved run" in said
+    assert f"the folder {tmp_path} has no model.npz and no saved run; give a file, or a folder with one." in said
+    for agent in ("south", "north"):
+        (tmp_path / "live" / agent).mkdir(parents=True)
+        (tmp_path / "live" / agent / "model.npz").touch()
+    _, said = predict(monkeypatch, capsys, tmp_path / "live", rows)
+    assert f"no saved run; give an agent's, such as {tmp_path / 'live' / 'north' / 'model.npz'}." in said
     RUN.save(tmp_path / "1-relay")
     RUN.save(tmp_path / "2-relay")
     code, said = predict(monkeypatch, capsys, tmp_path, rows)

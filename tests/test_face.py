@@ -1,5 +1,7 @@
 """The public face: what may stand for a network, a table of runs, predictions, what it took, tasks and column names."""
 
+import re
+
 import networkx
 import numpy as np
 import pandas
@@ -106,6 +108,11 @@ def test_a_run_predicts_as_its_problem_does_also_when_loaded(name, tmp_path):
     assert np.array_equal(run.predict(data.X), expected)
     run.save(tmp_path / "run")
     assert np.array_equal(amble.load_run(tmp_path / "run").predict(data.X.tolist()), expected)
+
+
+def test_a_run_without_test_rows_shows_no_metric():
+    run = amble.simulate(amble.Relay(), amble.Problem.from_arrays(X, Y, agents=5), hops=20, progress=False)
+    assert re.fullmatch(r"Run\(Relay \(full\) on data, 20 hops, distance \S+, stopped: hops\)", repr(run))
 
 
 def test_predictions_are_in_the_units_of_training():

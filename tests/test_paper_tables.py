@@ -2,19 +2,21 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import amble
+from amble.paper import plan
 from amble.paper.numbers import WITHIN, numbers
 from amble.paper.other_claims import Study
-from amble.paper.plan import FIGURES
 from amble.report.claims import Cell, Claim, Row, Verdict
 from amble.report.page_tables import claim_block
 from amble.report.sections import Section
 from amble.report.text import NONE
+from amble.simulation import tuning
 
 DOCS = Path(__file__).parent.parent / "docs"
 spec = importlib.util.spec_from_file_location("tables", DOCS / "tables.py")
@@ -83,6 +85,37 @@ def test_the_finding_says_where_and_read_how(tokens, local, where):
     assert second.endswith(where)
 
 
+def test_the_findings_name_where_the_captions_settings_need_less_than_tuned_ones():
+    other = json.loads(json.dumps(KEPT))
+    needs = {(tables.CAPTIONS, "I-BCD"): 70.0, (tables.TUNED, "I-BCD"): 80.0, (tables.CAPTIONS, "WPG"): 90.0}
+    for section in other["sections"]:
+        for line in section["lines"]:
+            here = section["data"] == "cadata"
+            line["comm_units"] = needs.get((section["group"], line["method"])) if here else 5.0
+    cases = "I-BCD on cadata (70 units, tuned 80); WPG on cadata (90 units, tuned > 10,000)."
+    assert f"less communication than tuned ones in these cases: {cases}\n" in tables.blocks(other)["findings"]
+    for section in other["sections"]:
+        for line in section["lines"]:
+            line["comm_units"] = 5.0
+    assert "Tuning" not in tables.blocks(other)["findings"]
+
+
+@pytest.mark.parametrize("text", [" ".join(plan.ASSUMPTIONS), tables.PAGES[1].read_text()], ids=["page", "docs"])
+def test_the_rule_of_tuning_is_told_as_it_is(text):
+    """By its numbers: the runs, how close is close, the steps of the search."""
+    words = " ".join(text.split())
+    tried = plan.PILOT_POWERS[2] + len(tuning.FINE)
+    for part in (
+        rf"\b{tried} (pilot runs|values)",
+        rf"\b{plan.FULL_STEP:.2f} times",
+        r"first to come within (\S+) of the fall",
+    ):
+        assert re.search(part, words), part
+    assert float(re.search(r"first to come within (\S+) of the fall", words)[1]) == tuning.CLOSE
+    assert "up to nine runs" in words
+    assert {figure.full_tries for figure in plan.FIGURES} == {9, 1}
+
+
 def test_the_kept_numbers_are_the_runs():
     """Computed once more by hand, record by record, within each budget."""
     problem = amble.split(amble.load("diabetes"), agents=6)
@@ -114,6 +147,6 @@ def test_the_kept_numbers_are_the_runs():
 
 
 def test_every_figure_is_there_at_the_captions_settings_and_tuned():
-    wanted = {(figure.data, group) for figure in FIGURES for group in (tables.CAPTIONS, tables.TUNED)}
+    wanted = {(figure.data, group) for figure in plan.FIGURES for group in (tables.CAPTIONS, tables.TUNED)}
     assert len(KEPT["sections"]) == len(wanted)
     assert {(section["data"], section["group"]) for section in KEPT["sections"]} == wanted

@@ -159,6 +159,27 @@ def test_a_neighbour_whose_folder_is_elsewhere_is_as_its_neighbours_say():
     assert {name: agent.state for name, agent in ended.agents.items()} == {"a": "down"}  # it cannot know any more
 
 
+@pytest.mark.parametrize("why", ["stopped", "killed", "silent"])
+def test_whoever_is_down_is_to_be_started_again_unless_the_run_has_ended(why):
+    down = {
+        "stopped": Status(name="b", time_s=NOW_S, state="stopped"),
+        "killed": Status(
+            name="b", time_s=NOW_S, state="up", process=process.Process(2**22 + 1, "1", process.this_process().machine)
+        ),
+        "silent": Status(name="b", time_s=NOW_S - 60, state="up", process=FOREIGN),
+    }[why]
+    up = Status(name="a", time_s=NOW_S, state="up", process=FOREIGN)
+    over = Status(name="a", time_s=NOW_S, state="ended", process=FOREIGN, cause="hops", stopped="9 hops were made")
+    for other, advice in (
+        (up, "start it again, and it goes on from its journal"),
+        (over, "the run has ended without it"),
+    ):
+        shown = glance.overview({"a": other, "b": down}, {"a": Path("a"), "b": Path("b")}, NOW_S).agents["b"]
+        assert (shown.state, shown.why) == ("down", why)
+        assert shown.words.endswith(f"; {advice}")
+        assert shown.words.count(";") == 1
+
+
 def test_what_is_waited_for_is_said_with_its_bound():
     wait = Wait("down", NOW_S - 1.5, NOW_S + 2.5, ("c",), 0)
     said = Status(name="a", time_s=NOW_S, state="up", process=FOREIGN, up=("b",), down=("c",), waits=(wait,))

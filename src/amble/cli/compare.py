@@ -136,7 +136,9 @@ def compare(
     hops: Annotated[int | None, of(STOP, help="After this many visits.")] = None,
     time_s: Annotated[float | None, of(STOP, "--time-s", help="After this many virtual seconds.")] = None,
     comm_units: Annotated[int | None, of(STOP, "--comm-units", help="After this many link crossings.")] = None,
-    tolerance: Annotated[float | None, of(STOP, help="When the model moves less than this over a lap.")] = None,
+    tolerance: Annotated[
+        float | None, of(STOP, help="When the model moves less than this over a lap; 0: none.")
+    ] = None,
 ) -> None:
     options: dict[str, Any] = dict(locals())
     from amble.data.packed import read_npy

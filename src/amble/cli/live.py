@@ -1,11 +1,12 @@
-"""amble init."""
+"""amble init and amble agent."""
 
+import textwrap
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from amble.cli.app import app, say
+from amble.cli.app import app, console, say
 
 INIT_HELP = """Prepare a live run: certificates and settings, one folder for each agent's machine.
 
@@ -100,9 +101,13 @@ def _check(folder: Path, data: Path | None) -> int:
     need("cryptography", "live")
     from amble.live.control.checking import check
 
+    screen, indent = console(), " " * 6  # of an outcome
     wrong = 0
     for each in check(folder, data):
         wrong += each.outcome == "wrong"
         style = {"ok": "green", "note": "yellow", "wrong": "red"}[each.outcome]
-        say(f"{each.what}: {each.words}", f"{each.outcome:5}", style)
+        line = f"{each.what}: {each.words}"
+        if screen.is_terminal:  # for a program each stays one line
+            line = textwrap.fill(indent + line, screen.width, subsequent_indent=indent, break_on_hyphens=False).lstrip()
+        say(line, f"{each.outcome:5}", style)
     return 1 if wrong else 0

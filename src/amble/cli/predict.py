@@ -31,8 +31,10 @@ def predict(
     """
     import csv
     import io
+    import math
     import sys
 
+    from amble.data.datasets import count
     from amble.errors import AmbleError
     from amble.files import write_whole
     from amble.problem.prediction import METRICS, score
@@ -58,6 +60,8 @@ def predict(
             ) from error
         sys.stderr.write(f"{len(guess):,} predictions written to {out}\n")
     if y is not None:
-        regression = loaded.task == "regression"
+        regression, name = loaded.task == "regression", METRICS[loaded.task]
         value = float(score(guess, y, y.mean() if regression else 0.0, regression))
-        sys.stderr.write(f"{METRICS[loaded.task]} {value:.4f} on {len(y):,} rows\n")
+        on = f"on {count(len(y), 'row')}"
+        said = f"{name} {value:.4f} {on}" if math.isfinite(value) else f"no {name} {on}: it needs targets that differ"
+        sys.stderr.write(f"{said}\n")

@@ -10,12 +10,14 @@ from amble import __version__, methods, networks
 from amble.networks.network import Network
 from amble.results.reaching import LOCAL
 from amble.schedule.timing import Timing
+from amble.simulation.tuning import CLOSE, FINE
 
 TOKENS = 5  # the captions' K
 DENSITY = 0.7  # the captions' zeta
 SEEDS = (0, 1, 2)
 QUICK_SHARE = 4  # --quick has a quarter of the budgets
 PILOT_POWERS = (-2.0, 2.0, 7)  # the search: seven values over four decades, then four between
+PILOTS = PILOT_POWERS[2] + len(FINE)
 FULL_STEP = 10 ** (4 / 6)  # between the values that are tried in full runs: as between the seven
 ARITHMETIC = 2  # kept runs of another one are not used; raise it when runs of one version come out otherwise
 
@@ -64,13 +66,14 @@ ASSUMPTIONS = (
     "Budgets: every run goes on until it has spent both the virtual time and the communication units of its figure; "
     "time is judged within the one and communication within the other, the same for every method. They were chosen so "
     "that I-BCD makes 250 laps on cpusmall, 200 on cadata, 20 on ijcnn1 and 15 on USPS, whose visits are expensive.",
-    "Tuned methods: step or penalty by the same search on the first seed, kept for the others: 11 pilot runs of 20 "
-    "laps (5 on USPS), and up to four more where the best lies at an end; the lowest training loss at a quarter, half "
-    "or the end wins. On ijcnn1 and USPS, whose runs are expensive, that is the choice. On cpusmall and cadata, whose "
-    "budgets are ten times longer than pilot runs, up to nine runs with the whole budgets compare it with the values a "
-    "step of the search (4.64 times) lower and higher, go on outwards while the best is at an end, and try half and "
-    "quarter steps around it; of losses less than 1e-6 of the fall apart, the value nearest to the pilot runs' best "
-    "wins. "
+    f"Tuned methods: step or penalty by the same search on the first seed, kept for the others: {PILOTS} pilot runs of "
+    "20 laps (5 on USPS), and up to four more where the best lies at an end. Tuning is for speed: the value wins that "
+    f"is the first to come within {CLOSE:g} of the fall from the start to the lowest training loss that any value has "
+    "at the end, and to stay there. This is another level than those of the tables, so another value can be faster to "
+    "them, the caption's too. On ijcnn1 and USPS, whose runs are expensive, pilot runs make the choice. On cpusmall "
+    "and cadata, whose budgets are ten times longer than pilot runs, up to nine runs with the whole budgets make it "
+    f"by the same rule: of the pilot runs' best value, of the values a step of the search ({FULL_STEP:.2f} times) "
+    "lower and higher, further outwards while the best is at an end, and of half and quarter steps around it. "
     "A value whose loss rises in the full run of any seed is refused, and the next best is taken. "
     "API-BCD and gAPI-BCD as published are tuned twice, for the tokens' mean and for the mean of x, and each is judged "
     "by its own reading.",

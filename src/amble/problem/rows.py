@@ -37,12 +37,14 @@ class Sparse(Protocol):
     def toarray(self) -> Array: ...
 
 
-def check_width(X: ArrayLike, width: int, whose: str) -> Array:
+def check_width(given: ArrayLike, width: int, whose: str) -> Array:
     """X as numbers of (rows, columns), as many columns as in training."""
     try:
-        X = np.asarray(X, np.float64, order="C")  # so that the same rows give the same bits
+        X = np.asarray(given, np.float64, order="C")  # so that the same rows give the same bits
     except (TypeError, ValueError) as error:
-        raise AmbleError(f"{whose} must hold numbers: {error}.") from error
+        rows = hasattr(given, "__len__") and not isinstance(given, str)
+        what = error if rows else f"{shown(given)} was given"
+        raise AmbleError(f"{whose} must hold numbers: {what}.") from error
     if X.ndim != 2 or X.shape[1] != width:
         raise AmbleError(f"{whose} have shape {X.shape}; give (rows, {width}), as in training.")
     if not np.isfinite(X).all():

@@ -85,11 +85,12 @@ class Run:
     stopped: str = "hops"  # one of STOPPED
 
     def __repr__(self) -> str:
-        last = {key: column[-1] for key, column in self.history.items()}
-        words = ", ".join(f"{key} {last[key]:.3g}" for key in ("metric", "distance") if key in last)
+        # without test rows the metric is nan
+        last = {key: self.history[key][-1] for key in ("metric", "distance") if key in self.history}
+        words = "".join(f"{key} {value:.3g}, " for key, value in last.items() if not np.isnan(value))
         missed = f" ({len(self.unvisited)} of {self.network.agents} agents not visited)" if self.unvisited else ""
         where = f"{self.problem['name']}, {self.schedule.hops:,} hops{missed}"
-        return f"Run({self.label} on {where}, {words}, stopped: {self.stopped})"
+        return f"Run({self.label} on {where}, {words}stopped: {self.stopped})"
 
     @property
     def walk_name(self) -> str:

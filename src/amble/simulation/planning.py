@@ -32,13 +32,15 @@ def limits(
     given = {"hops": hops, "rounds": rounds, "time_s": time_s, "comm_units": comm_units, "tolerance": tolerance}
     for name, value in given.items():
         count = name in ("hops", "rounds", "comm_units")
+        if name == "tolerance" and is_number(value) and value == 0:  # none, as in live runs
+            continue
         if value is not None and not (is_number(value) and 0 < value < np.inf and (is_whole(value) or not count)):
             raise AmbleError(f"{name}={value!r} was given; it must be above zero{', a whole number' if count else ''}.")
     N = problem.agents
     if rounds is not None and not methods.is_round(method):
         raise AmbleError(f"{method.label} walks and has no rounds; give hops={rounds * N} for as many visits.")
     if all(value is None for value in (hops, rounds, time_s, comm_units)):
-        hops = HOPS_DEFAULT if tolerance is None else LAPS_MAX * N
+        hops = LAPS_MAX * N if tolerance else HOPS_DEFAULT
     if methods.is_round(method) and hops is not None:
         rounds = min(-(-hops // N), rounds or hops)
     return {"hops": rounds if methods.is_round(method) else hops, "time_s": time_s, "comm_units": comm_units}

@@ -155,7 +155,7 @@ def initial_model(start: ArrayLike, problem: Problem) -> Array:
 def stages(run: Run, problem: Problem, stop: dict[str, Any], tolerance: float | None, engine: str, show: bool) -> Run:
     """With a tolerance, in stages that grow fourfold: the schedule's length is not known beforehand, and each stage
     continues the last one as if it had never stopped."""
-    if tolerance is not None and stop["hops"] is not None and stop["time_s"] is None and stop["comm_units"] is None:
+    if tolerance and stop["hops"] is not None and stop["time_s"] is None and stop["comm_units"] is None:
         lap = 1 if methods.is_round(run.method) else problem.agents
         stage = max(64 * lap, 4 * (int(run.recorded[-1]) if len(run.recorded) else 0))
         while stage < stop["hops"]:
@@ -197,9 +197,9 @@ def _go(
 
     lap = 1 if methods.is_round(run.method) else problem.agents
     at_record = {*grid.tolist(), schedule.hops}
-    at_lap = set() if tolerance is None else set(range(lap, schedule.hops + 1, lap))
+    at_lap = set(range(lap, schedule.hops + 1, lap)) if tolerance else set()
     pauses = np.array(sorted(at_record | at_lap))
-    if tolerance is not None and hop % lap:  # stopped within a lap: what it began with has to be found again
+    if tolerance and hop % lap:  # stopped within a lap: what it began with has to be found again
         lap_model = machine.read(machine.advance(machine.start(), schedule, 0, hop - hop % lap))[0]
     else:
         lap_model = machine.read(state)[0]
@@ -221,7 +221,7 @@ def _go(
                 model, local = machine.read(state)
                 if hop in at_record:
                     record(hop, model, local)
-                if tolerance is not None and hop in at_lap:
+                if tolerance and hop in at_lap:
                     if np.linalg.norm(model - lap_model) <= tolerance * np.linalg.norm(model):
                         stopped = "tolerance"
                         break

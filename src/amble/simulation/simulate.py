@@ -48,7 +48,8 @@ def simulate(
     network : a Network, a networkx.Graph, or a name of `amble.networks.KINDS`, such as ring; random by default
     hops, rounds, time_s, comm_units : where to stop, at the first of those given: visits, rounds of a round method (N
         visits each), virtual seconds, link crossings. With none of them and no tolerance, after 10,000 hops
-    tolerance : stop as well when the model moves less than this over a lap of N visits, relative to its length
+    tolerance : stop as well when the model moves less than this over a lap of N visits, relative to its length;
+        0 is none
     walk : cycle, cycles, stretches, metropolis, uniform, least-visited, or a matrix of chances; auto is the cycle, and
         stretches for tokens that share an account
     timing : paper, link, walkman, unit, a dict of settings or an amble.Timing

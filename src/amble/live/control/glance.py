@@ -20,12 +20,11 @@ LATE_S = 1.5  # so old a status does not outweigh the neighbours' words
 
 State = Literal["unstarted", "joining", "up", "leaving", "left", "ending", "ended", "refused", "down"]
 Down = Literal["", "stopped", "killed", "frozen", "silent", "unlinked"]
-AGAIN = "start it again, and it goes on from its journal"
 DOWN = {
-    "stopped": f"was ended early; {AGAIN}",
-    "killed": f"its process is gone: it was killed, or it crashed; {AGAIN}",
+    "stopped": "was ended early",
+    "killed": "its process is gone: it was killed, or it crashed",
     "frozen": "its process is frozen (SIGSTOP)",
-    "silent": f"has written no status for {FROZEN_S:g} s or longer: it hangs, or is dead; {AGAIN}",
+    "silent": f"has written no status for {FROZEN_S:g} s or longer: it hangs, or is dead",
     "unlinked": "its neighbours have no link to it",
 }
 
@@ -108,15 +107,18 @@ def as_line(overview: Overview) -> str:
 
 
 def overview(statuses: Mapping[str, Status], folders: Mapping[str, Path], now_s: float) -> Overview:
+    ended = next((status for status in statuses.values() if status.cause), None)
     agents = {name: of_agent(status, folders[name], now_s) for name, status in statuses.items()}
     votes = _votes(agents)
-    agents = {name: of_agent(status, folders[name], now_s, votes.get(name)) for name, status in statuses.items()}
+    agents = {
+        name: of_agent(status, folders[name], now_s, votes.get(name), ended is not None)
+        for name, status in statuses.items()
+    }
     agents |= {
         name: Agent(state="up" if linked else "down", why="" if linked else "unlinked",
                     words="" if linked else DOWN["unlinked"])
         for name, linked in sorted(_votes(agents).items()) if name not in agents
     }  # fmt: skip
-    ended = next((status for status in statuses.values() if status.cause), None)
     running = {name: statuses[name] for name, agent in agents.items() if agent.runs and name in statuses}
     silent = all(status.state == "unstarted" for status in statuses.values())
     return Overview(
@@ -136,10 +138,13 @@ def overview(statuses: Mapping[str, Status], folders: Mapping[str, Path], now_s:
     )  # fmt: skip
 
 
-def of_agent(status: Status, folder: Path, now_s: float | None = None, linked: bool | None = None) -> Agent:
-    """How an agent is; `linked`: whether a neighbour that runs has a link to it, if one says."""
+def of_agent(
+    status: Status, folder: Path, now_s: float | None = None, linked: bool | None = None, over: bool = False
+) -> Agent:
+    """How an agent is; `linked`: whether a neighbour that runs has a link to it, if one says; `over`: whether an agent
+    says that the run has ended."""
     now_s = time.time() if now_s is None else now_s
-    state, why, words = _judged(status, now_s, linked)
+    state, why, words = _judged(status, now_s, linked, over)
     return Agent(
         state=state, why=why, words=words, folder=str(folder), status_s=status.time_s or None, visits=status.visits,
         hops_per_s=status.hops_per_s if state in RUNNING else 0.0, bytes=status.bytes,
@@ -149,9 +154,10 @@ def of_agent(status: Status, folder: Path, now_s: float | None = None, linked: b
     )  # fmt: skip
 
 
-def _judged(status: Status, now_s: float, linked: bool | None) -> tuple[State, Down, str]:
+def _judged(status: Status, now_s: float, linked: bool | None, over: bool) -> tuple[State, Down, str]:
+    advice = "the run has ended without it" if over else "start it again, and it goes on from its journal"
     if status.state == "stopped":
-        return "down", "stopped", status.reason or DOWN["stopped"]
+        return "down", "stopped", status.reason or f"{DOWN['stopped']}; {advice}"
     if status.state not in RUNNING:
         words = {"unstarted": "it has not been started in this folder", "refused": status.reason, "left": status.left}
         return status.state, "", words.get(status.state, status.stopped)
@@ -166,7 +172,7 @@ def _judged(status: Status, now_s: float, linked: bool | None) -> tuple[State, D
     elif seen is None and age_s > FROZEN_S:
         why = "silent"
     if why:
-        return "down", why, DOWN[why]
+        return "down", why, f"{DOWN[why]}; {advice}" if why in ("killed", "silent") else DOWN[why]
     late = f"has written no status for {age_s:.0f} s: a long visit, a full disk, or it hangs"
     return status.state, "", late if age_s > FROZEN_S else ""
 
