@@ -1,10 +1,11 @@
 """Runs whose agents agree on their model by a survey: whole agents, with links in memory."""
 
-import amble
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+
+import amble
 from live_nodes import Nodes
 from survey_samples import make_bundle, tables
 

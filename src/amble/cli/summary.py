@@ -1,7 +1,7 @@
 """amble summary."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,10 +34,29 @@ def summary(
 
     loaded = load_model(model)
     if loaded.sums is None:
-        sys.stdout.write(loaded.coefficients_text() + "\n")
         sys.stderr.write("This model has no sums over its rows, and so neither standard errors nor a fit.\n")
-        return
-    if cov == "model" and any(loaded.penalty.values()):
-        cov = "none"
-    table = loaded.summary(cov, level)
-    sys.stdout.write((table.to_latex() if latex else str(table)) + "\n")
+    sys.stdout.write(text_of(loaded, cov, level, latex) + "\n")
+
+
+def text_of(model: Any, cov: str = "model", level: float = 0.95, latex: bool = False) -> str:
+    """The table of a model, and how good it is at each agent where that is known."""
+    if model.sums is None:
+        return str(model.coefficients_text())
+    table = model.summary("none" if cov == "model" and any(model.penalty.values()) else cov, level)
+    return str(table.to_latex() if latex else f"{table}\n{agents_text(model)}".rstrip())
+
+
+def agents_text(model: Any) -> str:
+    """A line per agent: its rows, and the metrics of the model on them."""
+    from amble.results.judging import measures_at
+
+    lines = []
+    for name, parts in model.about.get("judged", {}).items():
+        said = []
+        for part, label in (("train", ""), ("test", "held out: ")):
+            if parts[part]["rows"]:
+                found = measures_at(model.loss, model.sums, parts[part], model.scaling.y_std)
+                shown = [f"{name} {value:,.4g}" for name, value in found.items() if name != "rows"]
+                said.append(f"{label}{found['rows']:,.0f} rows, {', '.join(shown)}")
+        lines.append(f"{name}: {'; '.join(said)}")
+    return "\n".join(lines)

@@ -24,6 +24,9 @@ curves for amble report. Ctrl-C, or SIGTERM, stops all and keeps what there is.
 `amble up --data rows.csv --target price --one-hot -o prices` - a file of your own
 
 `amble up --data digits --how dirichlet --alpha 0.1 --seconds 30 --again` - in place of the last run
+
+`amble up --data hospitals --target died --loss logistic` - a folder with a table per site: the sites agree on columns
+and scaling by a survey, and end with the model of all rows and its standard errors
 """
 
 MORE = "give more --hops or --seconds, or let --tolerance end it"
@@ -31,7 +34,9 @@ MORE = "give more --hops or --seconds, or let --tolerance end it"
 
 @app.command(cls=WithNames, help=UP_HELP, short_help="Train on this machine with real agents, live.")
 def up(
-    data: Annotated[str, typer.Option(help="A name (see: amble data) or the path of a file.")] = "digits",
+    data: Annotated[
+        str, typer.Option(help="A name (see: amble data), the path of a file, or a folder with a table per site.")
+    ] = "digits",
     task: Annotated[str | None, typer.Option(help="Of a file: regression or classification.")] = None,
     target: Annotated[str | None, typer.Option(help="Of a file: the target column, by name or number.")] = None,
     header: Annotated[bool | None, typer.Option(help="Of a file: whether its first row names the columns.")] = None,
@@ -42,11 +47,20 @@ def up(
     sizes: Annotated[
         str | None, typer.Option(metavar="<n,n,...>", help="Rows per agent, or shares such as 0.5,0.3,0.2.")
     ] = None,
-    test: Annotated[float, typer.Option(help="Share of rows held out for the test metric.")] = 0.2,
+    test: Annotated[
+        float | None, typer.Option(help="Share of rows held out for the test metric; by default 0.2, of sites 0.")
+    ] = None,
+    loss: Annotated[str | None, typer.Option(help="{losses}.")] = None,
+    missing: Annotated[str, typer.Option(help="Of sites' missing cells: refuse, mean or drop.")] = "refuse",
+    event: Annotated[str | None, typer.Option(help="Of sites, for cox: the column of 0 and 1.")] = None,
+    exposure: Annotated[str | None, typer.Option(help="Of sites, for poisson and gamma: a column.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Of sites: the column of row weights.")] = None,
     network: Annotated[str, typer.Option(help="{networks}.")] = "random",
     density: Annotated[float, typer.Option(help="Share of all links a random network has.")] = 0.7,
     method: Annotated[str, typer.Option("--method", "-m", help="NAME:key=value,...")] = "Relay:tokens=2",
-    ridge: Annotated[float, typer.Option(help="Weight of the squared model in the loss.")] = 1e-4,
+    ridge: Annotated[
+        float | None, typer.Option(help="Weight of the squared model in the loss; by default 1e-4, of sites 0.")
+    ] = None,
     tolerance: Annotated[
         float, typer.Option(help="Stop when the model moves less than this over two laps; 0: do not stop by it.")
     ] = 1e-6,
@@ -71,16 +85,24 @@ def up(
     from amble.progress import interruptible
     from amble.simulation.experiment import Experiment, parse, parse_sizes
 
+    stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
+    if Path(data).is_dir():
+        open_model = {"task": task, "target": target, "loss": loss, "ridge": ridge, "event": event, "exposure": exposure,
+                      "weight": weight, "header": header}  # fmt: skip
+        _sites(
+            Path(data), out, again, method=parse(method), stop=_said(stop), network=network, density=density, seed=seed,
+            pause_s=pause, model=_said(open_model), survey=_said({"missing": missing, "test": test}),
+        )  # fmt: skip
+        return
     given: dict[str, Any] = {
         "data": data, "task": task, "target": target, "header": header, "one_hot": one_hot, "agents": agents,
         "how": how, "alpha": alpha, "test": test, "network": network, "density": density, "ridge": ridge, "seed": seed,
+        "loss": loss,
         "sizes": None if sizes is None else parse_sizes(sizes), "methods": [parse(method)],
     }  # fmt: skip
     settings = Experiment().with_settings({key: value for key, value in given.items() if value is not None})
-    stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
     with interruptible(patient=True) as asked:
-        wanted = {key: value for key, value in stop.items() if value is not None}
-        plan = live.prepare(settings, wanted, out.resolve(), again, pause, start)
+        plan = live.prepare(settings, _said(stop), out.resolve(), again, pause, start)
         for note in filter(None, [settings.target_note(plan.target), *plan.config.notes()]):
             say(note, "note:")
         if asked.is_set():
@@ -106,6 +128,42 @@ def up(
             say("what there was by then was kept.", "stopped early:")
             raise typer.Exit(asked.code)
         if lost or not checked:
+            raise typer.Exit(1)
+
+
+def _said(settings: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+def _sites(data: Path, out: Path, again: bool, **settings: Any) -> None:
+    """A run of sites that agree on the model by a survey."""
+    from amble.cli.summary import text_of
+    from amble.live.cluster import sites
+    from amble.live.cluster import up as live
+    from amble.live.records import collect
+    from amble.progress import interruptible
+
+    with interruptible(patient=True) as asked:
+        plan = sites.prepare(data, out.resolve(), again, **settings)
+        for note in plan.config.notes():
+            say(note, "note:")
+        title = f"{data}: {len(plan.files)} sites, {plan.config.method.label}; Ctrl-C stops"
+        with sites.start(plan) as cluster:
+            lost = sites.watch(cluster, title, asked.is_set)
+            model = sites.finish(plan, cluster)
+            if isinstance(model, live.NoModel):
+                say(f"{model.why}; the agents' logs are in {out}/.", "no model was written:")
+                raise typer.Exit(asked.code if asked.is_set() else 1)
+            console().print(text_of(model), markup=False, highlight=False)
+            outcome = live.again(collect.agent_folders([plan.folder]), asked.is_set)
+            say(str(outcome), "replayed:" if outcome.whole else "not replayed in full:")
+        say(f"written to {out}/: model.npz (see: amble summary, amble predict), record.npz, one folder per site")
+        for name, reason in lost.items():
+            say(reason, f"{name} failed:", "red")
+        if asked.is_set():
+            say("what there was by then was kept.", "stopped early:")
+            raise typer.Exit(asked.code)
+        if lost:
             raise typer.Exit(1)
 
 

@@ -38,9 +38,9 @@ def load_model(path: str | Path) -> Model:
             return read(path / model_file.FILE)
         runs = sorted(base_path(each) for each in path.glob("*.json") if is_run(each))
         if not runs:
-            raise AmbleError(
-                f"the folder {path} has no {model_file.FILE} and no saved run; give a file, or a folder with one."
-            )
+            below = min(path.glob(f"*/{model_file.FILE}"), default=None)
+            advice = "give a file, or a folder with one" if below is None else f"give an agent's, such as {below}"
+            raise AmbleError(f"the folder {path} has no {model_file.FILE} and no saved run; {advice}.")
         if len(runs) > 1:
             raise AmbleError(f"the folder {path} has {len(runs)} saved runs; give one of them, such as {runs[0]}.npz.")
         return of_run(runs[0])

@@ -1,6 +1,7 @@
 """How good a model is on rows that nobody has together: R2, accuracy, AUC and others, from sums over agents."""
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -31,6 +32,12 @@ def measures(loss: str, sums: Sums, test: bool, y_std: float, intercept: bool) -
         found["R2"] = 1 - ratio(judged.squared, centred(judged, float(judged.y) / weight))
         found["NMSE"] = ratio(judged.squared, centred(judged, ratio(sums.train.y, sums.train.weight)))
     return {**found, "RMSE": y_std * math.sqrt(ratio(judged.squared, weight))}
+
+
+def measures_at(loss: str, sums: Sums, parts: Mapping[str, float], y_std: float) -> Measures:
+    """The same at one agent: `parts` are the numbers of its `Judged`, without the bins of an AUC."""
+    here = sums._replace(test=Judged(**{name: np.asarray(parts[name]) for name in parts}, scores=np.zeros((2, 0))))
+    return measures(loss, here, True, y_std, True)
 
 
 def centred(judged: Judged, mean: float) -> float:

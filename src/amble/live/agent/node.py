@@ -227,7 +227,8 @@ class Node:
         """The effects of the stage under way are carried out by whoever asked for them; those of another one here."""
         if stage is self.stage or self.transport is None:
             return effects
-        self._carry_out(effects, self.transport, stage)
+        if stage in self.stages:  # else its result was replaced meanwhile, and what it says is void
+            self._carry_out(effects, self.transport, stage)
         return []
 
     def _say_refused(self, what: str, sender: str, refusal: Exception) -> None:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -71,6 +71,10 @@ def configure(
         "X_mean": np.asarray(scaling.X_mean).tolist(),
         "X_std": np.asarray(scaling.X_std).tolist(),
     }
+    if settings.get("loss") is not None:
+        model["loss"] = problem.loss
+    if settings.get("weights") == "rows":
+        model["rows_mean"] = sum(map(len, problem.parts or ())) / problem.agents
     if problem.labels is None:
         model |= {"y_mean": float(scaling.y_mean), "y_std": float(scaling.y_std)}
     else:
@@ -109,11 +113,25 @@ class Cluster:
     @classmethod
     def create(cls, folder: Path, config: Config, rows: Sequence[tuple[Array, Targets]]) -> "Cluster":
         """Certificates, settings, and each agent's own rows, in its own folder."""
+
+        def put(k: int, home: Path) -> None:
+            X, y = rows[k]
+            np.savez(home / "rows.npz", X=X, y=y)
+
+        return cls._create(folder, config, put)
+
+    @classmethod
+    def of_files(cls, folder: Path, config: Config, files: Sequence[Path]) -> "Cluster":
+        """The same, with a file of rows per agent."""
+        return cls._create(folder, config, lambda k, home: shutil.copyfile(files[k], home / files[k].name))
+
+    @classmethod
+    def _create(cls, folder: Path, config: Config, put: Callable[[int, Path], object]) -> "Cluster":
         bundle.make_bundle(config, folder, DAYS)
         agents = cls(folder, config)
         try:
-            for name, (X, y) in zip(config.agents, rows, strict=True):
-                np.savez(folder / name / "rows.npz", X=X, y=y)
+            for k, name in enumerate(config.agents):
+                put(k, folder / name)
         except BaseException as error:
             agents.remove()
             if isinstance(error, OSError):

@@ -83,8 +83,8 @@ def prepare(
     method = make_method(settings.methods[0])
     network = networks.named(settings.network, settings.agents, settings.density, settings.seed)
     data = rows.hold_out(settings.read_data(), settings.test, settings.seed)
-    keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale")
-    problem = split(data, **{key: getattr(settings, key) for key in keys}, weights="agents")
+    keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale", "loss", "weights")
+    problem = split(data, **{key: getattr(settings, key) for key in keys})
     timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
     first = None if start is None else str(start.absolute())
     config = cluster.configure(problem, method, network, stop, settings.seed, timing, first)
@@ -94,25 +94,38 @@ def prepare(
 
 def start(plan: Plan) -> Cluster:
     """The bundle and each agent's rows are written, in place of an earlier run's; no agent is started yet."""
-    check_folder(plan.folder, plan.again)  # as it is by now
-    if (plan.folder / MADE).is_file():
-        remove(plan.folder)
     about = {"format": 1, "problem": plan.problem.name, "method": plan.config.method.label}
-    agents = Cluster.create(plan.folder, plan.config, plan.rows)
-    write_whole({plan.folder / MADE: (json.dumps(about) + "\n").encode()})
-    agents.held.append(hold(plan.folder))
+    return begin(plan.folder, plan.again, about, lambda: Cluster.create(plan.folder, plan.config, plan.rows))
+
+
+def begin(folder: Path, again: bool, about: dict[str, Any], create: Callable[[], Cluster]) -> Cluster:
+    """The folder of a run, marked as ours and held, in place of an earlier one."""
+    check_folder(folder, again)  # as it is by now
+    if (folder / MADE).is_file():
+        remove(folder)
+    agents = create()
+    write_whole({folder / MADE: (json.dumps(about) + "\n").encode()})
+    agents.held.append(hold(folder))
     return agents
 
 
 def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> dict[str, str]:
     """Start all agents and show them until they have ended, or `halt` says so; those that failed, and their words."""
     w = plan.optimum() if plan.problem.task == "regression" else None
-    lost: dict[str, str] = {}
 
     def measure(model: Array) -> dict[str, float]:
         found = {METRICS[plan.problem.task]: plan.problem.metric(model)} if plan.problem.heldout else {}
         return found | ({} if w is None else {"distance to the optimum": distance(model, w)})
 
+    return follow(agents, title, measure, halt)
+
+
+def follow(
+    agents: Cluster, title: str, measure: Callable[[Array], dict[str, float]], halt: Callable[[], bool]
+) -> dict[str, str]:
+    """Start all agents and show them, with what `measure` says of their newest model, until they have ended."""
+    config, lost = agents.config, dict[str, str]()
+    folders = {name: agents.folder / name for name in config.agents}
     with View(title, measure) as view:
         agents.start_all()
         while agents.running() and not halt():
@@ -121,10 +134,9 @@ def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> 
                 if name not in lost:
                     lost[name] = words
                     view.note(f"{name} has failed ({words})")
-            if lost and not visits.kind_for(plan.config.method).exact:
-                view.note(f"{plan.config.method.label} cannot go on without it; all others are stopped.")
+            if lost and not visits.kind_for(config.method).exact:
+                view.note(f"{config.method.label} cannot go on without it; all others are stopped.")
                 break
-            folders = {name: plan.folder / name for name in plan.config.agents}
             best = glance.newest({name: agents.status(name) for name in folders})
             view.show(glance.look(folders), None if best is None else agents.model(best))
     if not halt():

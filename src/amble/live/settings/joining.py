@@ -84,7 +84,9 @@ def _invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, da
 def _all(bundle: Path) -> dict[str, AgentConfig]:
     """All agents' settings, as amble init and amble join made them; who came later is not in their files."""
     folders = agent_config.agents_in(bundle)
-    known = {config.name: config for config in (AgentConfig.read(folder, guests=False, agreed=False) for folder in folders)}
+    known = {
+        config.name: config for config in (AgentConfig.read(folder, guests=False, agreed=False) for folder in folders)
+    }
     if not known:
         raise AmbleError(f"{bundle} has no agents' folders; give the folder that amble init made with --out.")
     return known

@@ -1,0 +1,115 @@
+"""amble up with a folder of tables: one agent per site. They agree on the model by a survey, and pool no rows."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from amble import networks
+from amble.data.files import TABLES
+from amble.data.packed import inner_suffix
+from amble.errors import AmbleError, few
+from amble.live import toml
+from amble.live.cluster import up
+from amble.live.cluster.cluster import Cluster, free_ports
+from amble.live.cluster.folder import check_folder
+from amble.live.cluster.up import NoModel
+from amble.live.control import glance
+from amble.live.records import collect, record
+from amble.live.settings.config import Config
+from amble.results import model_file
+from amble.results.choosing import load_model
+from amble.results.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All that is needed before the first agent starts, checked."""
+
+    folder: Path
+    files: dict[str, Path]  # each site's table, by its name
+    config: Config
+    again: bool = False
+
+
+def tables_in(folder: Path) -> dict[str, Path]:
+    """The tables of a folder, one per site: a site has the name of its file."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and inner_suffix(path) in TABLES)
+    named = {path.name.split(".")[0]: path for path in files}
+    if len(files) < 2:
+        raise AmbleError(
+            f"the folder {folder} has {len(files)} tables; give one with at least two, one per site ({few(TABLES)})."
+        )
+    if len(named) < len(files):
+        raise AmbleError(f"two tables of {folder} have the same name; give each site one.")
+    for name, path in named.items():
+        if not toml.name.fits(name):
+            raise AmbleError(f"{path} would be the site {name!r}; rename it: {toml.name.words}.")
+    return named
+
+
+def prepare(
+    data: Path,
+    out: Path,
+    again: bool,
+    *,
+    method: Mapping[str, Any],
+    model: Mapping[str, Any],
+    survey: Mapping[str, Any],
+    stop: Mapping[str, Any],
+    network: str = "random",
+    density: float = 0.7,
+    seed: int = 0,
+    pause_s: float = 0.0,
+) -> Plan:
+    """Everything that can be checked without rows is; nothing is written."""
+    files = tables_in(data)
+    names, ports = list(files), free_ports(len(files))
+    links = networks.named(network, len(files), density, seed).edges.tolist()
+    patience_s = max(up.PATIENCE_S, up.START_S * len(files))
+    config = Config.from_settings(
+        {
+            "name": "up",
+            "method": dict(method),
+            "model": dict(model),
+            "survey": dict(survey),
+            "stop": dict(stop),
+            "timing": {"patience_s": patience_s, "pause_s": pause_s},
+            "walk": {"kind": "cycles", "seed": seed},
+            "links": [[names[i], names[j]] for i, j in links],
+            "agents": [
+                {"name": name, "host": "127.0.0.1", "port": port, "data": files[name].name}
+                for name, port in zip(names, ports, strict=True)
+            ],
+        }
+    )
+    check_folder(out, again)
+    return Plan(out, files, config, again)
+
+
+def start(plan: Plan) -> Cluster:
+    """The bundle and a copy of each site's table are written; no agent is started yet."""
+    about = {"format": 1, "problem": "sites", "method": plan.config.method.label}
+    files = list(plan.files.values())
+    return up.begin(plan.folder, plan.again, about, lambda: Cluster.of_files(plan.folder, plan.config, files))
+
+
+def watch(agents: Cluster, title: str, halt: Callable[[], bool]) -> dict[str, str]:
+    """Start all agents and show them until they have ended; those that failed, and their last words."""
+    return up.follow(agents, title, lambda _: {}, halt)
+
+
+def finish(plan: Plan, agents: Cluster) -> Model | NoModel:
+    """The model that all agents ended with, kept beside their folders with the record."""
+    folders = collect.agent_folders([plan.folder])
+    statuses = {name: status for name in folders if (status := agents.status(name)).state != "left"}
+    for status in statuses.values():
+        if status.state == "refused" or status.cause == "diverged":
+            return NoModel(status.reason or status.stopped)
+    best = glance.newest(statuses)
+    if best is None or not (folders[best] / model_file.FILE).is_file():
+        return NoModel("no agent has one: the run was ended before its training")
+    record.save(collect.collect(folders), plan.folder / record.FILE)
+    model = load_model(folders[best] / model_file.FILE)
+    model.save(plan.folder / model_file.FILE)
+    return model
