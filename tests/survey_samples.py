@@ -18,11 +18,12 @@ def tables(loss="least-squares", sizes=None, seed=3):
         dose = rng.gamma(2.0, 10.0 ** (k - 1), rows)
         group = rng.choice(["a", "b", "c"] if k else ["a", "b"], rows)
         eta = 0.03 * (age - 50) + 0.2 * np.log(dose) + np.where(group == "b", 0.5, 0.0) - np.where(group == "c", 0.4, 0)
-        y = {
-            "least-squares": lambda: 100 + 20 * eta + rng.normal(0, 3, rows),
-            "logistic": lambda: np.where(rng.random(rows) < 1 / (1 + np.exp(-eta)), "yes", "no"),
-            "poisson": lambda: rng.poisson(np.exp(eta + 0.5)),
-        }[loss]()
+        if loss == "least-squares":
+            y = 100 + 20 * eta + rng.normal(0, 3, rows)
+        elif loss == "logistic":
+            y = np.where(rng.random(rows) < 1 / (1 + np.exp(-eta)), "yes", "no")
+        else:
+            y = rng.poisson(np.exp(eta + 0.5))
         made[name] = pd.DataFrame({"age": age, "dose": dose, "group": group, "y": y})
     return made
 

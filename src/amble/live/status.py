@@ -71,6 +71,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     all_out: bool = False  # whether all that it gave was out of the model by then
     missing: tuple[str, ...] = ()  # whose data the model does not have
     model: bool = False  # whether it has one
+    stage: Literal["", "opening", "training", "closing"] = ""  # of a run with surveys
 
     @property
     def hops_seen(self) -> int:

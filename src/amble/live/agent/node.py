@@ -478,7 +478,9 @@ class Node:
     def _write_status(self, ended: bool = False) -> None:
         """status.json and model.npy, for whoever looks into the folder; at the end model.npz, which predicts."""
         w, now = self.model(), time.monotonic()
-        joined, known = self.joined_s < math.inf, {"bytes": self.bytes, "doubled": self.doubled()}
+        joined, known = self.joined_s < math.inf, dict[str, Any]()
+        known |= {"bytes": self.bytes, "doubled": self.doubled()}
+        known["stage"] = self.stage.name if self.config.surveyed else ""
         said = saying.status_of(
             self.core, self.gauge, now, joined=joined, ended=ended, made=self.made, model=w is not None, **known
         )

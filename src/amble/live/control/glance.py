@@ -82,6 +82,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     state: Literal["unstarted", "running", "down", "ended"]
     cause: Cause | Literal[""] = ""
     words: str = ""  # why the run has ended
+    stages: tuple[str, ...] = ()  # of a run with surveys: opening, training or closing; two, while some are ahead
     visits: int
     hops_per_s: float
     bytes: int
@@ -126,6 +127,7 @@ def overview(statuses: Mapping[str, Status], folders: Mapping[str, Path], now_s:
         state="ended" if ended else "running" if running else "unstarted" if silent else "down",
         cause=ended.cause if ended else "",
         words=ended.stopped if ended else "",
+        stages=tuple(sorted({status.stage for status in running.values() if status.stage})),
         visits=sum(status.visits for status in statuses.values()),
         hops_per_s=sum(agent.hops_per_s for agent in agents.values()),
         bytes=sum(status.bytes for status in statuses.values()),

@@ -14,6 +14,7 @@ from amble.live.control.glance import Agent, Overview, Waiting, as_line, look, s
 from amble.live.core.message import printable
 
 LINE_S = 3.0
+SURVEYS = {"opening": "opening survey", "training": "training", "closing": "closing survey"}
 LOOK_S = 0.5
 STYLES = {"up": "green", "joining": "cyan", "leaving": "cyan", "ending": "cyan", "down": "red", "refused": "red"}
 
@@ -57,6 +58,8 @@ def headline(overview: Overview) -> str:
     }
     if overview.state == "unstarted":
         return states["unstarted"]
+    if overview.stages:
+        states["running"] = f"running ({' and '.join(SURVEYS[stage] for stage in overview.stages)})"
     counts = [count(overview.visits, "visit"), f"{size(overview.bytes)} heard"]
     if up := sum(agent.runs for agent in overview.agents.values()):
         visits, heard = counts

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from amble.arrays import Flags
 from amble.live.core.message import Answer, Epoch, Question, Token
 
@@ -122,6 +124,10 @@ class Settings:
     def names_at(self, flags: Flags) -> tuple[str, ...]:
         """The agents whose flag is set, one flag per index."""
         return tuple(name for name, index in self.indices.items() if flags[index])
+
+    def first(self, m: int) -> int:
+        """The index of the agent that token m begins at; of a survey, the first that is expected."""
+        return m % len(self.agents) if self.expected is None else int(np.flatnonzero(self.expected)[0])
 
     @property
     def wait_s(self) -> float:

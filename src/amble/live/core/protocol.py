@@ -106,7 +106,7 @@ class Core:
         self.neighbours.start(now)
         for m in range(self.settings.tokens):
             self.custodian.start(now, m)
-            if "holder" not in self.rows and self.settings.agents[m % len(self.settings.agents)] == self.me:
+            if "holder" not in self.rows and self.settings.first(m) == self.index:
                 self._visit(now, Token(m, Epoch(0, self.index), 0, self.me, self.visits.parcel(m)), None)
         if "holder" not in self.rows:
             self.state.persist({"holder": self.visits.holder(self.objective)})

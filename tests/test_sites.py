@@ -1,0 +1,109 @@
+"""Sites that agree by a survey, as real processes: killed in every stage, joined by one and left by one."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+
+import amble
+from amble.live import status
+from amble.live.cluster import sites
+from amble.live.cluster.cluster import free_ports
+from amble.live.cluster.up import NoModel
+from amble.live.control import leaving
+from amble.live.settings import joining
+from amble.live.settings.agent_config import Peer
+from survey_samples import tables
+
+WITHIN_S = 60.0
+
+
+def write(folder, frames):
+    folder.mkdir()
+    for name, frame in frames.items():
+        frame.to_csv(folder / f"{name}.csv", index=False)
+    return folder
+
+
+def wait_for(condition, what):
+    deadline = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not come about within {WITHIN_S:g} s"
+        time.sleep(0.02)
+
+
+def plan_of(tmp_path, frames, pause_s=0.0, **survey):
+    return sites.prepare(
+        write(tmp_path / "tables", frames), tmp_path / "run", False, method={"name": "Relay"}, model={"target": "y"},
+        survey=survey, stop={"tolerance": 1e-10}, network="complete", pause_s=pause_s,
+    )  # fmt: skip
+
+
+def assert_pooled(model, rows, formula="y ~ age + dose + group", exact=1e-6):
+    fitted = smf.ols(formula, rows).fit()
+    table = model.summary().to_pandas()
+    assert model.sums.train.rows == len(rows)
+    for name in table.index:
+        parts = name.split("=")
+        reference = {"intercept": "Intercept"}.get(name, f"{parts[0]}[T.{parts[-1]}]" if len(parts) > 1 else name)
+        np.testing.assert_allclose(table.loc[name, "coef"], fitted.params[reference], rtol=exact)
+        np.testing.assert_allclose(table.loc[name, "std_err"], fitted.bse[reference], rtol=exact)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", ["opening", "training", "closing"])
+def test_a_kill_in_any_stage_changes_nothing(tmp_path, stage):
+    frames = tables()
+    plan = plan_of(tmp_path, frames, pause_s=0.15)
+    with sites.start(plan) as cluster:
+        cluster.start_all()
+        wait_for(lambda: cluster.status("east").stage == stage and cluster.status("east").visits, stage)
+        cluster.kill("east")
+        cluster.start("east")
+        wait_for(lambda: not cluster.running(), "the end")
+        model = sites.finish(plan, cluster)
+    assert_pooled(model, pd.concat(frames.values()))
+
+
+@pytest.mark.long
+def test_who_joins_late_is_in_the_model_and_who_leaves_is_not(tmp_path):
+    frames = tables(sizes={"north": 40, "east": 25, "south": 60, "west": 30})
+    late = frames.pop("west")
+    plan = plan_of(tmp_path, frames, pause_s=0.7)
+    with sites.start(plan) as cluster:
+        cluster.start_all()
+        wait_for(lambda: all(cluster.status(name).stage == "training" for name in frames), "training")
+        west = Peer("west", "127.0.0.1", free_ports(1)[0])
+        joining.invite(cluster.folder, west, ("north", "south"), "west.csv", 30)
+        late.to_csv(cluster.folder / "west" / "west.csv", index=False)
+        cluster.start("west")
+        wait_for(lambda: cluster.status("west").stage == "training" and cluster.status("west").visits, "west's visit")
+        leaving.ask(cluster.folder / "east", 30.0)
+        wait_for(lambda: not cluster.running(), "the end")
+        assert cluster.status("east").state == "left"
+        model = sites.finish(plan, cluster)
+    assert_pooled(model, pd.concat([frames["north"], frames["south"], late]))
+    assert set(model.about["judged"]) == {"north", "south", "west"}
+
+
+def test_sites_that_disagree_are_told_which_column_it_is(tmp_path):
+    frames = tables()
+    frames["east"] = frames["east"].rename(columns={"dose": "Dose"})
+    plan = plan_of(tmp_path, frames)
+    with sites.start(plan) as cluster:
+        cluster.start_all()
+        wait_for(lambda: not cluster.running(), "the end")
+        failed, outcome = cluster.failed(), sites.finish(plan, cluster)
+    assert set(failed) == set(frames)
+    assert isinstance(outcome, NoModel)
+    assert "east" in outcome.why
+    assert "dose" in outcome.why.lower()
+    assert all(status.read(cluster.folder / name).state in ("refused", "stopped") for name in frames)
+    assert not list(cluster.folder.glob("**/model.npz"))
+
+
+def test_a_folder_of_one_table_is_refused(tmp_path):
+    with pytest.raises(amble.AmbleError, match="1 tables; give one with at least two"):
+        plan_of(tmp_path, {"north": tables()["north"]})
