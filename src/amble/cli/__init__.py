@@ -16,6 +16,7 @@ from amble.cli import (  # noqa: F401 (they add their commands)
     reproduce,
     status,
     summary,
+    survey,
     up,
 )
 from amble.cli.app import app

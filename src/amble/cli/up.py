@@ -55,7 +55,7 @@ def up(
     event: Annotated[str | None, typer.Option(help="Of sites, for cox: the column of 0 and 1.")] = None,
     exposure: Annotated[str | None, typer.Option(help="Of sites, for poisson and gamma: a column.")] = None,
     weight: Annotated[str | None, typer.Option(help="Of sites: the column of row weights.")] = None,
-    network: Annotated[str, typer.Option(help="{networks}.")] = "random",
+    network: Annotated[str | None, typer.Option(help="{networks}; by default random, of sites complete.")] = None,
     density: Annotated[float, typer.Option(help="Share of all links a random network has.")] = 0.7,
     method: Annotated[str, typer.Option("--method", "-m", help="NAME:key=value,...")] = "Relay:tokens=2",
     ridge: Annotated[
@@ -87,10 +87,10 @@ def up(
 
     stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
     if Path(data).is_dir():
-        open_model = {"task": task, "target": target, "loss": loss, "ridge": ridge, "event": event, "exposure": exposure,
-                      "weight": weight, "header": header}  # fmt: skip
+        open_model = {"task": task, "target": target, "loss": loss, "ridge": ridge, "event": event,
+                      "exposure": exposure, "weight": weight, "header": header}  # fmt: skip
         _sites(
-            Path(data), out, again, method=parse(method), stop=_said(stop), network=network, density=density, seed=seed,
+            Path(data), out, again, method=parse(method), stop=_said(stop), network=network or "complete", density=density, seed=seed,
             pause_s=pause, model=_said(open_model), survey=_said({"missing": missing, "test": test}),
         )  # fmt: skip
         return
@@ -108,7 +108,7 @@ def up(
         if asked.is_set():
             say("before the first agent was started; nothing was written.", "stopped")
             raise typer.Exit(asked.code)
-        title = f"{data}: {agents} agents, {method}, {network} network; Ctrl-C stops"
+        title = f"{data}: {agents} agents, {method}, {settings.network} network; Ctrl-C stops"
         with live.start(plan) as cluster:  # which holds the folder, so that nobody replaces it meanwhile
             lost = live.watch(plan, cluster, title, asked.is_set)
             model = live.finish(plan, cluster)

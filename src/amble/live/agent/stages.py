@@ -18,6 +18,7 @@ import numpy as np
 from amble.arrays import Array, Flags
 from amble.data.tables import Table
 from amble.errors import AmbleError
+from amble.live.agent import described as described_sites
 from amble.live.agent.ended import judged, model_from
 from amble.live.core.effects import Settings
 from amble.live.core.message import Accepted, Ending
@@ -189,16 +190,17 @@ class Surveyed:
         self.sums = total
         return None
 
-    def _training(self, total: Array) -> Plan:
+    def _training(self, total: Array) -> Plan | None:
         config, asked = self.config, self.config.surveyed
         assert asked is not None
         names = dict(enumerate(config.agents))
         parts = regions.documents(total, self.places, asked.bytes_max)
-        documents = {
-            name: from_bytes(part, name)
-            for index, part in parts.items()
-            for name in [names.get(index, f"guest{index}")]  # the same name everywhere: only neighbours know a guest's
-        }
+        # the same name everywhere: only its neighbours know a guest's
+        described = {names.get(index, f"guest{index}"): part for index, part in parts.items()}
+        described_sites.write(self.folder, described)
+        documents = {name: from_bytes(part, name) for name, part in described.items()}
+        if not asked.train:
+            return None
         agreement = agree(documents, asked.wanted)
         self.config = config = config.agreed(agreement)
         (self.folder / AGREEMENT).write_text(agreement.to_json(), encoding="utf-8")

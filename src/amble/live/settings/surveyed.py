@@ -40,6 +40,7 @@ class Surveyed:
     test: Annotated[float, share_kind] = 0.0  # of each agent's rows: held out, to say how good the model is
     bytes_max: Annotated[int, toml.whole(256, 2**20)] = 4096  # of one agent's description of its table
     wait_s: Annotated[float, toml.positive] = 600.0  # for agents that have not started
+    train: Annotated[bool, toml.boolean] = True  # false: the survey is all there is
 
     @property
     def wanted(self) -> Wanted:
@@ -55,7 +56,7 @@ class Surveyed:
         }
 
 
-SURVEY = ("missing", "test", "bytes_max", "wait_s")
+SURVEY = ("missing", "test", "bytes_max", "wait_s", "train")
 
 
 def surveyed_of(model: Any, survey: Any) -> Surveyed:
