@@ -122,7 +122,7 @@ class Model:
         Example
         -------
         >>> import amble
-        >>> data = amble.load("breast-cancer")
+        >>> data = amble.load("breast_cancer")
         >>> model = amble.simulate(amble.Relay(form="full"), amble.split(data, agents=5), hops=20).trained()
         >>> model.decision_function(data.X[:3]).shape
         (3,)
@@ -155,7 +155,7 @@ class Model:
         >>> data = amble.load("diabetes")
         >>> model = amble.simulate(amble.Relay(), amble.split(data), hops=20).trained()
         >>> model.predict(data.X[:3]).round()
-        array([208.,  69., 179.])
+        array([208.,  68., 180.])
         """
         names = None if isinstance(self.columns, int) else self.columns
         known = self.scaling, self.intercept, self.labels or None, names, self.loss
@@ -175,7 +175,7 @@ class Model:
         Example
         -------
         >>> import amble
-        >>> data = amble.load("breast-cancer")
+        >>> data = amble.load("breast_cancer")
         >>> model = amble.simulate(amble.Relay(form="full"), amble.split(data, agents=5), hops=20).trained()
         >>> model.predict_proba(data.X[:3]).sum(axis=1).round(6)
         array([1., 1., 1.])
@@ -210,7 +210,7 @@ class Model:
         >>> data = amble.load("diabetes")
         >>> model = amble.simulate(amble.Relay(), amble.split(data, test=0), hops=40).trained()
         >>> round(model.score(data.X, data.y), 3)
-        0.517
+        0.518
         """
         predicted, wanted = self.predict(X, exposure=exposure), np.asarray(y)
         s = np.ones(len(wanted)) if sample_weight is None else np.asarray(sample_weight, np.float64)
@@ -246,7 +246,7 @@ class Model:
         >>> problem = amble.split(amble.load("diabetes"))
         >>> model = amble.simulate(amble.Relay(), problem, hops=40).trained(problem)
         >>> round(model.measures()["R2"], 3)
-        0.531
+        0.516
         """
         return measures(self.loss, self._known_sums(), test, self.scaling.y_std, self.intercept)
 
@@ -280,7 +280,7 @@ class Model:
         >>> problem = amble.split(amble.load("diabetes"), ridge=0.0, weights="rows")
         >>> model = amble.simulate(amble.Relay(form="full"), problem, hops=60).trained(problem)
         >>> round(float(model.summary().std_err[0]), 3)
-        2.863
+        2.899
         """
         return summarise(self._fit(), self._known_sums(), cov, level)
 
@@ -327,7 +327,7 @@ class Model:
         >>> import amble
         >>> model = amble.simulate(amble.Relay(), amble.split(amble.load("diabetes")), hops=20).trained()
         >>> print(model.coefficients_text().splitlines()[0])
-        intercept                             152.1457
+        intercept                             152.1482
         """
         blocks = (
             {"": self.params} if len(self._matrix()) == 1 else {f"{key}:": each for key, each in self.params.items()}
@@ -351,7 +351,7 @@ class Model:
         >>> model = amble.simulate(amble.Relay(), amble.split(data), hops=20).trained()
         >>> import pandas as pd
         >>> model.to_sklearn().predict(pd.DataFrame(data.X[:3], columns=data.columns)).round()
-        array([208.,  69., 179.])
+        array([208.,  68., 180.])
         """
         names = None if isinstance(self.columns, int) else self.columns
         return pipeline(self.loss, self._matrix(), self.scaling, self.intercept, self.labels, names, self.penalty)

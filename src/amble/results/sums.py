@@ -64,7 +64,7 @@ class Sums(NamedTuple):
         -------
         >>> from amble.results.sums import Sums
         >>> len(Sums.zeros("least-squares", 3).vector())
-        51
+        46
         """
         return np.concatenate([np.ravel(leaf) for leaf in leaves(self)])
 
