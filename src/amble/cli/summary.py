@@ -34,7 +34,14 @@ def summary(
 
     loaded = load_model(model)
     if loaded.sums is None:
-        sys.stdout.write(loaded.coefficients_text() + "\n")
+        named = (
+            {str(label): each for label, each in loaded.params.items()}
+            if len(loaded.labels) > 2
+            else {"": loaded.params}
+        )
+        for label, each in named.items():
+            lines = [f"{label}:"] * bool(label) + [f"{name:<30} {value:>15.4f}" for name, value in each.items()]
+            sys.stdout.write("\n".join(lines) + "\n")
         sys.stderr.write("This model has no sums over its rows, and so neither standard errors nor a fit.\n")
         return
     if cov == "model" and any(loaded.penalty.values()):

@@ -5,7 +5,10 @@ import math
 import numpy as np
 
 from amble.arrays import Array
-from amble.results.partial import TIES
+from amble.data.targets import Targets
+from amble.losses import LOSSES
+from amble.results.likelihood import rows_of
+from amble.results.partial import TIES, concordance
 from amble.results.sums import Judged, Sums
 
 Measures = dict[str, float]
@@ -31,6 +34,20 @@ def measures(loss: str, sums: Sums, test: bool, y_std: float, intercept: bool) -
         found["R2"] = 1 - ratio(judged.squared, centred(judged, float(judged.y) / weight))
         found["NMSE"] = ratio(judged.squared, centred(judged, ratio(sums.train.y, sums.train.weight)))
     return {**found, "RMSE": y_std * math.sqrt(ratio(judged.squared, weight))}
+
+
+def score(loss: str, predicted: Targets, y: Targets, s: Array) -> float:
+    """Of predictions in the units of the data, with row weights s: accuracy, concordance, R2, or D2 with a log link."""
+    if LOSSES[loss].fits(2):
+        return float(np.average(predicted == y, weights=s))
+    if loss in TIES:
+        return ratio(*concordance(predicted, y))
+    mean = np.average(y, weights=s)
+    if LOSSES[loss].link() == "identity":
+        return 1 - ratio(s @ (y - predicted) ** 2, s @ (y - mean) ** 2)
+    etas = np.log(predicted), np.full(len(y), np.log(mean))
+    ours, null = (s @ rows_of(loss, eta[:, None], y).deviance for eta in etas)
+    return 1 - ratio(ours, null)
 
 
 def centred(judged: Judged, mean: float) -> float:

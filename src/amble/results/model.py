@@ -19,9 +19,8 @@ from amble.problem.prediction import predict
 from amble.problem.rows import check_width, in_order
 from amble.results import model_file
 from amble.results.exporting import pipeline, write_onnx
-from amble.results.judging import Measures, measures
-from amble.results.likelihood import rows_of
-from amble.results.partial import TIES, concordance
+from amble.results.judging import Measures, measures, score
+from amble.results.partial import TIES
 from amble.results.summary import Fit, Summary, summarise
 from amble.results.sums import Sums
 
@@ -212,22 +211,8 @@ class Model:
         >>> round(model.score(data.X, data.y), 3)
         0.518
         """
-        predicted, wanted = self.predict(X, exposure=exposure), np.asarray(y)
-        s = np.ones(len(wanted)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-        if self.labels:
-            return float(np.average(predicted == wanted, weights=s))
-        if self.loss in TIES:
-            right, pairs = concordance(predicted, wanted)
-            return right / pairs
-        if LOSSES[self.loss].link() != "log":
-            mean = np.average(wanted, weights=s)
-            return float(1 - s @ (wanted - predicted) ** 2 / (s @ (wanted - mean) ** 2))
-        mean = np.average(wanted, weights=s)
-        ours, null = (
-            s @ rows_of(self.loss, np.log(np.broadcast_to(mu, wanted.shape))[:, None], wanted).deviance
-            for mu in (predicted, mean)
-        )
-        return float(1 - ours / null)
+        s = np.ones(np.shape(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        return score(self.loss, self.predict(X, exposure=exposure), np.asarray(y), s)
 
     def measures(self, test: bool = False) -> Measures:
         """How good the model is on the agents' rows, from their sums.
@@ -314,28 +299,6 @@ class Model:
             labels=tuple(map(str, self.labels)),
             about=self.about,
         )
-
-    def coefficients_text(self) -> str:
-        """The intercept and the coefficients in the units of the data, one line each.
-
-        Returns
-        -------
-        str
-
-        Example
-        -------
-        >>> import amble
-        >>> model = amble.simulate(amble.Relay(), amble.split(amble.load("diabetes")), hops=20).trained()
-        >>> print(model.coefficients_text().splitlines()[0])
-        intercept                             152.1482
-        """
-        blocks = (
-            {"": self.params} if len(self._matrix()) == 1 else {f"{key}:": each for key, each in self.params.items()}
-        )
-        lines = []
-        for head, block in blocks.items():
-            lines += [head] * bool(head) + [f"{name:<30} {value:>15.4f}" for name, value in block.items()]
-        return "\n".join(lines)
 
     def to_sklearn(self) -> Any:
         """As a fitted pipeline of scikit-learn: the scaling, and the estimator that has this loss.
