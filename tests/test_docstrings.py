@@ -20,7 +20,13 @@ EXPORTED = [
 EXPORTED += [getattr(testing, name) for name in testing.__all__]
 CLASSES = list(dict.fromkeys(each for each in EXPORTED if inspect.isclass(each)))
 CONSTRUCTED = [amble.Dataset, amble.Timing, *methods.METHODS.values()]
-MADE = {amble.Comparison: "compare", amble.Network: "networks", amble.Problem: "split", amble.Run: "simulate"}
+MADE = {
+    amble.Comparison: "compare",
+    amble.Model: "load_model",
+    amble.Network: "networks",
+    amble.Problem: "split",
+    amble.Run: "simulate",
+}
 
 
 def public_methods(kind):

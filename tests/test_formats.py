@@ -2,6 +2,7 @@
 
 tests/formats/live-N is a real run with journals of format N: three agents, two tokens, one agent killed on the way.
 tests/formats/run-1 are simulated runs, saved by the first version that could tune.
+tests/formats/model-2 are models with sums over their agents' rows; those of format 1 are in the live runs.
 """
 
 import json
@@ -113,6 +114,26 @@ def test_an_agent_does_not_go_on_from_a_journal_of_format_2(folder):
         Node(config, home, course_of(config, home), threading.Event())
 
 
+@pytest.mark.parametrize("folder", LIVE, indirect=True)
+def test_a_model_of_format_1_is_read_and_shown(folder):
+    model = amble.load_model(folder)
+    assert json.loads(str(np.load(folder / model_file.FILE)["about"]))["format"] == 1
+    assert (model.loss, model.sums, model.penalty) == ("least-squares", None, {"ridge": 1e-4})
+    np.testing.assert_array_equal(model.predict(amble.load("diabetes").X), amble.load_run(folder / "run").predict(
+        amble.load("diabetes").X))  # fmt: skip
+    assert "intercept" in run_command("summary", folder)
+
+
+@pytest.mark.parametrize("file", sorted(KEPT.glob("model-2/*.npz")), ids=lambda file: file.stem)
+def test_a_model_of_format_2_is_read_with_its_sums(file):
+    assert json.loads(str(np.load(file)["about"]))["format"] == 2
+    model = amble.load_model(file)
+    assert model.about["versions"]["amble"] == "0.1.0"
+    gradient = model.sums.gradient
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-6 * model.sums.train.rows)
+    assert model.loss in run_command("summary", file)
+
+
 WRITTEN = {
     "saved run": RUN_FORMAT,
     "model": model_file.FORMAT,
@@ -135,3 +156,4 @@ def test_a_file_is_kept_of_the_format_that_is_written_now():
     """Who changes a format keeps a file of the new one, before there is a next."""
     assert f"live-{journal_file.FORMAT}" in LIVE
     assert (KEPT / f"run-{RUN_FORMAT}").is_dir()
+    assert (KEPT / f"model-{model_file.FORMAT}").is_dir()

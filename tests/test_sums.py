@@ -176,3 +176,8 @@ def test_many_unknowns_have_no_matrices():
 def test_a_triangle_is_unpacked():
     matrix = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]])
     np.testing.assert_array_equal(unpacked(packed(matrix)), matrix)
+
+
+def test_a_model_that_has_diverged_has_sums_that_are_not_finite():
+    w, X, y, *_ = sample("poisson")
+    assert not np.isfinite(sums_of("poisson", 1e6 * w, X, y).vector()).all()

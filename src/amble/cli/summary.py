@@ -41,9 +41,20 @@ def summary(
 def text_of(model: Any, cov: str = "model", level: float = 0.95, latex: bool = False) -> str:
     """The table of a model, and how good it is at each agent where that is known."""
     if model.sums is None:
-        return str(model.coefficients_text())
+        return coefficients_text(model)
     table = model.summary("none" if cov == "model" and any(model.penalty.values()) else cov, level)
     return str(table.to_latex() if latex else f"{table}\n{agents_text(model)}".rstrip())
+
+
+def coefficients_text(model: Any) -> str:
+    """The coefficients alone, in the units of the data."""
+    named = (
+        {f"{label}:": each for label, each in model.params.items()} if len(model.labels) > 2 else {"": model.params}
+    )
+    lines = []
+    for label, each in named.items():
+        lines += [label] * bool(label) + [f"{name:<30} {value:>15.4f}" for name, value in each.items()]
+    return "\n".join(lines)
 
 
 def agents_text(model: Any) -> str:

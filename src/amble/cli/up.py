@@ -90,9 +90,18 @@ def up(
         open_model = {"task": task, "target": target, "loss": loss, "ridge": ridge, "event": event,
                       "exposure": exposure, "weight": weight, "header": header}  # fmt: skip
         _sites(
-            Path(data), out, again, method=parse(method), stop=_said(stop), network=network or "complete", density=density, seed=seed,
-            pause_s=pause, model=_said(open_model), survey=_said({"missing": missing, "test": test}),
-        )  # fmt: skip
+            Path(data),
+            out,
+            again,
+            method=parse(method),
+            model=_said(open_model),
+            survey=_said({"missing": missing, "test": test}),
+            stop=_said(stop),
+            network=network or "complete",
+            density=density,
+            seed=seed,
+            pause_s=pause,
+        )
         return
     given: dict[str, Any] = {
         "data": data, "task": task, "target": target, "header": header, "one_hot": one_hot, "agents": agents,

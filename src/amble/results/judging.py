@@ -6,7 +6,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from amble.arrays import Array
-from amble.results.partial import TIES
+from amble.data.targets import Targets
+from amble.losses import LOSSES
+from amble.results.likelihood import rows_of
+from amble.results.partial import TIES, concordance
 from amble.results.sums import Judged, Sums
 
 Measures = dict[str, float]
@@ -38,6 +41,20 @@ def measures_at(loss: str, sums: Sums, parts: Mapping[str, float], y_std: float)
     """The same at one agent: `parts` are the numbers of its `Judged`, without the bins of an AUC."""
     here = sums._replace(test=Judged(**{name: np.asarray(parts[name]) for name in parts}, scores=np.zeros((2, 0))))
     return measures(loss, here, True, y_std, True)
+
+
+def score(loss: str, predicted: Targets, y: Targets, s: Array) -> float:
+    """Of predictions in the units of the data, with row weights s: accuracy, concordance, R2, or D2 with a log link."""
+    if LOSSES[loss].fits(2):
+        return float(np.average(predicted == y, weights=s))
+    if loss in TIES:
+        return ratio(*concordance(predicted, y))
+    mean = np.average(y, weights=s)
+    if LOSSES[loss].link() == "identity":
+        return 1 - ratio(s @ (y - predicted) ** 2, s @ (y - mean) ** 2)
+    etas = np.log(predicted), np.full(len(y), np.log(mean))
+    ours, null = (s @ rows_of(loss, eta[:, None], y).deviance for eta in etas)
+    return 1 - ratio(ours, null)
 
 
 def centred(judged: Judged, mean: float) -> float:

@@ -64,7 +64,7 @@ class Sums(NamedTuple):
         -------
         >>> from amble.results.sums import Sums
         >>> len(Sums.zeros("least-squares", 3).vector())
-        51
+        46
         """
         return np.concatenate([np.ravel(leaf) for leaf in leaves(self)])
 
@@ -166,7 +166,7 @@ def sums_of(
     classes: int = 0,
     test: tuple[Any, ...] | None = None,
 ) -> Sums:
-    """What one agent adds at the model w. The ridge is not in it.
+    """What one agent adds at the model w. The ridge is not in it. Not finite where the model has diverged.
 
     Parameters
     ----------
@@ -191,8 +191,14 @@ def sums_of(
     >>> float(sums_of("least-squares", np.array([0.5, 0.5]), X, y).train.squared)
     0.5
     """
-    w = np.asarray(w, np.float64)
-    X, y, s, o = _checked(X, y, sample_weight, offset)
+    with np.errstate(all="ignore"):
+        return _sums_of(loss, np.asarray(w, np.float64), _checked(X, y, sample_weight, offset), classes, test)
+
+
+def _sums_of(
+    loss: str, w: Array, rows: tuple[Array, Array, Array, Array], classes: int, test: tuple[Any, ...] | None
+) -> Sums:
+    X, y, s, o = rows
     train = _judged(loss, w, X, y, s, o, classes)
     held = None if test is None else _judged(loss, w, *_checked(*test), classes)
     zeros = Sums.zeros(loss, X.shape[1], classes)

@@ -104,6 +104,8 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
         return ending.how
     if not had_ended:
         log.info("the run has ended: %s", end.words)
+    if config.surveyed is not None and not config.surveyed.train:
+        return Ended.WELL
     if node.model() is None:
         why, todo = "no token has come to it from another agent", "take the model of another agent"
         if node.core.likely_cause:
