@@ -1,5 +1,6 @@
 """From rows to stacked objectives: check, scale, add the intercept, weigh, stack what each agent holds."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from amble.data.partition import Parts, holdings
 from amble.data.targets import TASKS
 from amble.errors import AmbleError, few, is_number, unknown
 from amble.losses import LOSSES, choose
+from amble.problem.penalising import spread
 
 WEIGHTS = ("agents", "rows")
 AGENTS_AT_A_TIME = 512
@@ -96,10 +98,11 @@ def targets_in_units(y: Any, scaling: Scaling, labels: Any) -> Any:
     return np.array([number[label] for label in values.tolist()])[place]
 
 
-def ridges(ridge: float, columns: int, intercept: bool) -> Any:
-    """The penalty on each unknown: none on the intercept, which is the last."""
+def ridges(ridge: float, columns: int, intercept: bool, unpenalised: Sequence[int] = ()) -> Any:
+    """The penalty on each unknown: none on the intercept, which is the last, and on columns that are to have none."""
     penalty = np.full(columns, float(ridge))
     penalty[columns - intercept :] = 0.0
+    penalty[list(unpenalised)] = 0.0
     return penalty
 
 
@@ -115,6 +118,7 @@ def assemble(
     scale: bool = True,
     weights: str = "agents",
     loss: str | None = None,
+    **penalties: Any,
 ) -> dict[str, Any]:
     """The fields of a Problem that follow from rows and who holds them."""
     if weights not in WEIGHTS:
@@ -149,12 +153,15 @@ def assemble(
                 "every test target is the mean of the training targets, so NMSE would divide by zero; give other test "
                 "rows, or none."
             )
-    stacked = stack(rows, wanted, parts, ridges(ridge, rows.shape[1], intercept), classes, weights, loss)
+    each = ridges(ridge, rows.shape[1], intercept, penalties.get("unpenalised", ()))
+    stacked = stack(rows, wanted, parts, each, classes, weights, loss)
+    dimension = LOSSES[loss].unknowns(rows.shape[1], classes)
     return {
         "agents": len(parts),
-        "dimension": LOSSES[loss].unknowns(rows.shape[1], classes),
+        "dimension": dimension,
         "stacked": stacked,
         "total": stacked.pooled(),
+        "penalty": spread(penalties, len(parts), X.shape[1], intercept, dimension),
         "heldout": held,
         "labels": labels,
         "scaling": scaling,

@@ -14,8 +14,10 @@ import numpy as np
 from amble.arrays import norm
 from amble.errors import AmbleError
 from amble.losses.newton import TOLERANCE, minimise
+from amble.losses.penalty import Penalty
 
 UNASKED_UP_TO = 10_000  # unknowns of built-in losses: beyond it, finding the optimum may take longer than the run
+UNASKED_UP_TO_PENALISED = 2_000  # the same under a penalty, where each step takes the whole Hessian
 UNASKED_UP_TO_OWN = 1_000  # the same for losses of a user's own, which may be expensive
 STILL = 1e-6  # of the model: what moves less between the last two proximal steps has arrived
 LOWER = 0.99  # of the value at a point: less at twice the point shows that it is no minimiser
@@ -35,6 +37,9 @@ BENT_BACK = 1e-6  # of the slopes' length: a change of slope against the way tha
 LANCZOS_STEPS = 40
 DIFFERENCE = 1e-4  # of the model's length: the step of a difference of gradients
 ROUNDING = 1e-12  # of a loss: smaller differences say nothing
+NEWTON_STEPS_PENALISED, STUCK_STEPS = 200, 3  # at most; without progress
+SHORTEST = 1e-12  # of a step
+ROUNDING_SLOPE, SLOPE_PENALISED = 1e-15, 1e-10  # of the slope at zero: less is rounding; more is no optimum
 NEGATIVE = 1e-4  # of the largest curvature: a negative one beyond it is more than the difference's error
 
 
@@ -79,11 +84,13 @@ class Watch:
 
 
 def find(problem: Any, watch: Watch | None = None) -> Optimum | NoOptimum:
-    """The minimiser of sum_i f_i (the shortest, if there are several), or why it is not known."""
+    """The minimiser of sum_i f_i and the penalty (the shortest, if there are several), or why it is not known."""
     watch = watch or Watch()
     try:
         if problem.total is None:
             w = of_own(problem, watch)
+        elif problem.penalty is not None:
+            w = of_penalised(problem.total, problem.penalty, np.zeros(problem.dimension), watch)
         elif problem.total.quadratic:
             w = of_quadratic(problem.total, np.zeros(problem.dimension))
         else:
@@ -132,6 +139,42 @@ def of_convex(f: Any, zero: Any, watch: Watch) -> Any:
             "1e-4."
         )
     return w
+
+
+def of_penalised(f: Any, penalty: Penalty, w: Any, watch: Watch) -> Any:
+    """Newton's method with the penalty as it is (proximal Newton): each step minimises the quadratic model of the losses
+    and the penalty, and is halved until the sum of both falls. The slopes that are left say whether it has arrived."""
+
+    def slopes(w: Any, g: Any) -> float:
+        """The largest left, each in the units of its curvature."""
+        each = np.sqrt(np.diagonal(f.hessian(w)) + penalty.ridge)
+        return float(np.max(penalty.slopes(w, g) / np.where(each > 0, each, 1.0)))
+
+    g = f.grad(w)
+    value, left, first = f.value(w) + penalty.value(w), slopes(w, g), slopes(0 * w, g) or 1.0
+    best, tries = w, 0
+    for _ in range(NEWTON_STEPS_PENALISED):
+        if left <= ROUNDING_SLOPE * first or tries > STUCK_STEPS:
+            break
+        watch.count()
+        H = f.hessian(w)
+        d = penalty.minimiser(H @ w - g, H, w, w) - w
+        fall = g @ d + penalty.value(w + d) - penalty.value(w)  # of the model without its curvature, at most zero
+        t, slack = 1.0, ROUNDING * (abs(value) + 1e-300)
+        while not (new := f.value(w + t * d) + penalty.value(w + t * d)) <= value + 1e-4 * t * fall + slack:
+            t /= 2
+            if t < SHORTEST:
+                break
+        w, value = w + t * d, new
+        g = f.grad(w)
+        now = slopes(w, g)
+        best, left, tries = (w, now, 0) if now < left else (best, left, tries + 1)
+    if not left <= SLOPE_PENALISED * first:
+        raise AmbleError(
+            f"there is no centralised optimum under this penalty, or none was found: the slope that is left is {left:.0e} "
+            f"(at zero {first:.0e}); columns that are not penalised may separate the classes: give ridge= a larger value."
+        )
+    return best
 
 
 class Watched:

@@ -14,8 +14,19 @@ from amble.data.datasets import Dataset
 from amble.data.partition import Parts, by_group, partition, settle
 from amble.errors import AmbleError, expect, is_whole, shown
 from amble.losses import LOSSES, own
+from amble.losses.penalty import Penalty
 from amble.problem.assemble import Heldout, Scaling, assemble, check_rows
-from amble.problem.optimum import UNASKED_GRADIENTS, UNASKED_UP_TO, UNASKED_UP_TO_OWN, NoOptimum, Optimum, Watch, find
+from amble.problem.optimum import (
+    UNASKED_GRADIENTS,
+    UNASKED_UP_TO,
+    UNASKED_UP_TO_OWN,
+    UNASKED_UP_TO_PENALISED,
+    NoOptimum,
+    Optimum,
+    Watch,
+    find,
+)
+from amble.problem.penalising import penalty_settings
 from amble.problem.prediction import check_model, guess, predict, score
 from amble.problem.rows import check_pairs, heldout_rows, hold_out, in_order, infer_task, names_of
 
@@ -26,6 +37,8 @@ AGENTS = 20  # where no number is given
 @dataclass(frozen=True, eq=False)
 class Problem:
     """min_w sum_i f_i(w), f_i known to agent i alone. Made by `split`, `from_arrays`, `from_agents`, `from_objectives`.
+
+    With an l1 penalty, or coefficients that may not be negative, sum_i f_i(w) + N l1 |w|_1: see `penalty`.
 
     `stacked` holds built-in objectives as one NamedTuple of arrays whose first axis is the agent; objectives of your
     own are in `own`, one object per agent.
@@ -38,6 +51,7 @@ class Problem:
     stacked: Tree = None
     own: Sequence[Any] | None = None
     total: Any = None  # sum_i f_i as one objective, for evaluation only: no agent could compute it
+    penalty: Penalty | None = None  # on the whole sum, beside the ridge that the losses hold
     heldout: Heldout | None = None
     labels: Any = None  # the classes in the order of the model's columns
     settings: dict[str, Any] = field(default_factory=dict)
@@ -83,7 +97,7 @@ class Problem:
 
         Returns
         -------
-        Optimum : `w`, the minimiser of sum_i f_i (the shortest, if there are several), and `value`, its loss
+        Optimum : `w`, the minimiser of sum_i f_i and the penalty (the shortest, if there are several), and `value`
 
         Raises
         ------
@@ -123,6 +137,8 @@ class Problem:
         if "_optimum" in self.__dict__:
             return self._optimum
         most = UNASKED_UP_TO if self.own is None else UNASKED_UP_TO_OWN
+        if self.penalty is not None:
+            most = UNASKED_UP_TO_PENALISED
         if self.dimension > most:
             return NoOptimum(
                 f"the optimum of {self.dimension:,} unknowns is not looked for unasked (above {most:,}); "
@@ -141,7 +157,7 @@ class Problem:
         return given_up
 
     def value(self, w: Any) -> Any:
-        """The loss of all agents together, sum_i f_i(w).
+        """The loss of all agents together, sum_i f_i(w), and the penalty, if there is one.
 
         Parameters
         ----------
@@ -158,10 +174,11 @@ class Problem:
         >>> round(float(problem.value(problem.optimum().w)), 3)
         4.853
         """
-        return self.total.value(w) if self.own is None else sum(f.value(w) for f in self.own)
+        loss = self.total.value(w) if self.own is None else sum(f.value(w) for f in self.own)
+        return loss if self.penalty is None else loss + self.penalty.value(w)
 
     def grad(self, w: Any) -> Any:
-        """The gradient of sum_i f_i.
+        """The gradient of sum_i f_i, without the penalty, which may have corners.
 
         Parameters
         ----------
@@ -282,6 +299,8 @@ class Problem:
         sha = hashlib.sha256(f"{self.task} {self.agents} {self.dimension}".encode())
         for leaf in self.stacked or ():
             sha.update(np.ascontiguousarray(leaf).data)
+        for leaf in self.penalty or ():
+            sha.update(np.ascontiguousarray(leaf).data)
         for answer in own.answers(
             self.own or (), self.dimension
         ):  # objectives of your own are known by what they answer at one point each
@@ -301,6 +320,9 @@ class Problem:
         groups: Any = None,
         seed: int = 0,
         ridge: float = 1e-4,
+        l1: float = 0.0,
+        positive: bool | Sequence[Any] = False,
+        unpenalised: Sequence[Any] = (),
         intercept: bool = True,
         scale: bool = True,
         weights: str = "agents",
@@ -323,7 +345,12 @@ class Problem:
         alpha : of dirichlet, by default 0.5: the smaller, the less alike agents are
         sizes : of by-sizes: rows per agent or, as numbers with a point, proportions
         seed : of the dealing
-        ridge : the penalty ridge/2 |w|^2, not on the intercept
+        ridge : the penalty ridge/2 |w|^2 beside the mean loss, not on the intercept
+        l1 : the penalty l1 |w|_1 beside the mean loss, not on the intercept: some coefficients are then exactly zero.
+            scikit-learn's ElasticNet(alpha, l1_ratio) has l1 = alpha l1_ratio and ridge = alpha (1 - l1_ratio). The full
+            form of Relay takes it, no other method does
+        positive : columns whose coefficients may not be below zero: True for all, or a list of names or numbers
+        unpenalised : columns without ridge and l1: a list of names or numbers
         intercept : whether the model has one
         scale : whether columns (and the target of a regression) are brought to mean 0 and standard deviation 1
         weights : agents (all count alike, as in the paper) or rows (all rows count alike, as if pooled)
@@ -361,6 +388,7 @@ class Problem:
             parts = partition(how, y, AGENTS if agents is None else agents, seed, task=task, alpha=alpha, sizes=sizes)
         test = heldout_rows(X_test, y_test, task, columns)
         options: dict[str, Any] = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights}
+        options |= penalty_settings(l1, positive, unpenalised, X.shape[1], columns)
         if loss is not None:
             options["loss"] = loss
         settings = {**dealing, "seed": int(seed), **options}
@@ -377,6 +405,9 @@ class Problem:
         X_test: Any = None,
         y_test: Any = None,
         ridge: float = 1e-4,
+        l1: float = 0.0,
+        positive: bool | Sequence[Any] = False,
+        unpenalised: Sequence[Any] = (),
         intercept: bool = True,
         scale: bool = True,
         weights: str = "agents",
@@ -388,7 +419,8 @@ class Problem:
         Parameters
         ----------
         rows : one pair (X, y) per agent
-        task, X_test, y_test, ridge, intercept, scale, weights, loss, name : as of `from_arrays`
+        task, X_test, y_test, ridge, l1, positive, unpenalised, intercept, scale, weights, loss, name : as of
+            `from_arrays`
 
         Returns
         -------
@@ -415,6 +447,7 @@ class Problem:
         parts = np.split(np.arange(ends[-1]), ends[:-1])
         X, y = (np.concatenate(side) for side in zip(*checked, strict=True))
         options: dict[str, Any] = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights}
+        options |= penalty_settings(l1, positive, unpenalised, X.shape[1], columns)
         if loss is not None:
             options["loss"] = loss
         fields = assemble(X, y, parts, heldout_rows(X_test, y_test, task, columns), task=task, **options)
@@ -474,6 +507,9 @@ def split(
     *,
     groups: Any = None,
     ridge: float = 1e-4,
+    l1: float = 0.0,
+    positive: bool | Sequence[Any] = False,
+    unpenalised: Sequence[Any] = (),
     intercept: bool = True,
     scale: bool = True,
     weights: str = "agents",
@@ -488,7 +524,8 @@ def split(
     data : from amble.load or amble.read_file, or an amble.Dataset of your own
     test : the share of rows held out first, where the data set has no published test part; every group keeps a row
     groups : a label per row of the data, as of `from_arrays`; by default those that `read_file(by=...)` has read
-    agents, how, seed, ridge, intercept, scale, weights, loss, alpha, sizes : as of `Problem.from_arrays`
+    agents, how, seed, ridge, l1, positive, unpenalised, intercept, scale, weights, loss, alpha, sizes : as of
+        `Problem.from_arrays`
 
     Returns
     -------
@@ -507,6 +544,7 @@ def split(
     if groups is not None:
         by_group(groups, len(y))  # one label per row, before any is held out
         groups = np.asarray(groups)
+    penalties = penalty_settings(l1, positive, unpenalised, X.shape[1], data.columns)
     rows = hold_out(replace(data, X=X, y=y, groups=groups), test, seed)
     problem = Problem.from_arrays(
         rows.X,
@@ -519,6 +557,7 @@ def split(
         groups=rows.groups,
         seed=seed,
         ridge=ridge,
+        **penalties,
         intercept=intercept,
         scale=scale,
         weights=weights,
