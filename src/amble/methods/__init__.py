@@ -58,8 +58,9 @@ _KINDS: list[Any] = [kind for kind in vars(registry).values() if isinstance(kind
 METHODS: dict[str, type[Any]] = {kind.label: kind for kind in _KINDS}
 
 __all__ = [
-    "METHODS", "Method", "RoundMethod", "TokenMethod", "check", "first_state", "from_settings", "is_gift", "is_round",
-    "message_numbers", "positive", "round_units", "rules", "settings", "tokens", "tunable", "with_setting",
+    "METHODS", "Method", "RoundMethod", "TokenMethod", "check", "check_penalty", "first_state", "from_settings",
+    "is_gift", "is_round", "message_numbers", "positive", "round_units", "rules", "settings", "tokens", "tunable",
+    "with_setting",
 ]  # fmt: skip
 
 
@@ -142,6 +143,18 @@ def find(name: str) -> type[Any]:
     return kind
 
 
+def check_penalty(method: Kind, problem: Dealt) -> Kind:
+    """The method with what it left open chosen for this problem, or a sentence where it cannot take its penalty."""
+    method = for_problem(method, problem)
+    if problem.penalty is not None and not (is_gift(method) and method.weigh == "full"):
+        form = f" in its {method.form} form" if isinstance(method, registry.Relay) else ""
+        raise AmbleError(
+            f"{method.label}{form} cannot take l1= or positive=; use the full form of Relay, "
+            'amble.Relay(form="full") or -m Relay:form=full, or ridge= alone.'
+        )
+    return method
+
+
 def check(method: Kind, problem: Dealt | None = None) -> Kind:
     """The method with its settings checked, for this problem; more tokens than agents is allowed, with a warning."""
     if isinstance(method, Absent):
@@ -150,13 +163,7 @@ def check(method: Kind, problem: Dealt | None = None) -> Kind:
     check_settings(method)
     if problem is None:
         return method
-    method = for_problem(method, problem)
-    if problem.penalty is not None and not (is_gift(method) and method.weigh == "full"):
-        form = f" in its {method.form} form" if isinstance(method, registry.Relay) else ""
-        raise AmbleError(
-            f"{method.label}{form} cannot take l1= or positive=, which are a penalty at the token; use Relay in its full "
-            'form (amble.Relay(form="full"), -m Relay:form=full), or ridge= alone.'
-        )
+    method = check_penalty(method, problem)
     for name in (*method.work, *needs(method)):
         if problem.own is not None and not all(knows(f, name) for f in problem.own):
             raise AmbleError(f"{method.label} asks your objectives for {name}, and they have none; give them one.")

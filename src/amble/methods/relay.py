@@ -95,8 +95,8 @@ class Relay:
             p = problem.dimension
             if p > PENALISED_UP_TO:
                 raise AmbleError(
-                    f"only the full form of Relay takes l1= or positive=, and its messages have {4e-6 * p * p:,.3g} MB for "
-                    f'{p:,} unknowns; give form="full" if you want that, or ridge= alone.'
+                    f"only the full form of Relay takes l1= or positive=, and {p:,} unknowns are messages of "
+                    f'{4e-6 * p * p:,.3g} MB; give form="full" if you want that, or ridge= alone.'
                 )
             return replace(self, form="full")
 

@@ -142,37 +142,37 @@ def of_convex(f: Any, zero: Any, watch: Watch) -> Any:
 
 
 def of_penalised(f: Any, penalty: Penalty, w: Any, watch: Watch) -> Any:
-    """Newton's method with the penalty as it is (proximal Newton): each step minimises the quadratic model of the losses
-    and the penalty, and is halved until the sum of both falls. The slopes that are left say whether it has arrived."""
+    """Newton's method with the penalty as it is (proximal Newton): each step minimises the losses' quadratic model and
+    the penalty, and is halved until the sum of both falls. The slopes that are left say whether it has arrived."""
 
-    def slopes(w: Any, g: Any) -> float:
-        """The largest left, each in the units of its curvature."""
-        each = np.sqrt(np.diagonal(f.hessian(w)) + penalty.ridge)
+    def value(w: Any) -> float:
+        return float(f.value(w) + penalty.value(w))
+
+    def slope(w: Any, g: Any, H: Any) -> float:
+        """The largest that is left, each in the units of its curvature."""
+        each = np.sqrt(np.diagonal(H) + penalty.ridge)
         return float(np.max(penalty.slopes(w, g) / np.where(each > 0, each, 1.0)))
 
-    g = f.grad(w)
-    value, left, first = f.value(w) + penalty.value(w), slopes(w, g), slopes(0 * w, g) or 1.0
-    best, tries = w, 0
+    g, H = f.grad(w), f.hessian(w)
+    best, stuck, left = w, 0, slope(w, g, H)
+    first = float(np.max(abs(g) / np.sqrt(np.maximum(np.diagonal(H), 1e-300)), where=np.diagonal(H) > 0, initial=0.0))
     for _ in range(NEWTON_STEPS_PENALISED):
-        if left <= ROUNDING_SLOPE * first or tries > STUCK_STEPS:
+        if left <= ROUNDING_SLOPE * first or stuck > STUCK_STEPS:
             break
         watch.count()
-        H = f.hessian(w)
         d = penalty.minimiser(H @ w - g, H, w, w) - w
-        fall = g @ d + penalty.value(w + d) - penalty.value(w)  # of the model without its curvature, at most zero
-        t, slack = 1.0, ROUNDING * (abs(value) + 1e-300)
-        while not (new := f.value(w + t * d) + penalty.value(w + t * d)) <= value + 1e-4 * t * fall + slack:
+        fall = g @ d + penalty.value(w + d) - penalty.value(w)  # without the curvature: zero at most
+        t, here = 1.0, value(w)
+        while not value(w + t * d) <= here + 1e-4 * t * fall + ROUNDING * abs(here) and t > SHORTEST:
             t /= 2
-            if t < SHORTEST:
-                break
-        w, value = w + t * d, new
-        g = f.grad(w)
-        now = slopes(w, g)
-        best, left, tries = (w, now, 0) if now < left else (best, left, tries + 1)
+        w = w + t * d
+        g, H = f.grad(w), f.hessian(w)
+        now = slope(w, g, H)
+        best, left, stuck = (w, now, 0) if now < left else (best, left, stuck + 1)
     if not left <= SLOPE_PENALISED * first:
         raise AmbleError(
-            f"there is no centralised optimum under this penalty, or none was found: the slope that is left is {left:.0e} "
-            f"(at zero {first:.0e}); columns that are not penalised may separate the classes: give ridge= a larger value."
+            f"there is no centralised optimum under this penalty, or none was found: a slope of {left:.0e} is left, of "
+            f"{first:.0e} that the losses have at zero; columns without a penalty may separate the classes: leave fewer unpenalised."
         )
     return best
 

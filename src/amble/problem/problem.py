@@ -347,8 +347,8 @@ class Problem:
         seed : of the dealing
         ridge : the penalty ridge/2 |w|^2 beside the mean loss, not on the intercept
         l1 : the penalty l1 |w|_1 beside the mean loss, not on the intercept: some coefficients are then exactly zero.
-            scikit-learn's ElasticNet(alpha, l1_ratio) has l1 = alpha l1_ratio and ridge = alpha (1 - l1_ratio). The full
-            form of Relay takes it, no other method does
+            scikit-learn's ElasticNet(alpha, l1_ratio) has l1 = alpha l1_ratio and ridge = alpha (1 - l1_ratio). Of the
+            methods the full form of Relay takes it
         positive : columns whose coefficients may not be below zero: True for all, or a list of names or numbers
         unpenalised : columns without ridge and l1: a list of names or numbers
         intercept : whether the model has one
