@@ -128,13 +128,13 @@ def shown(folder, name="east"):
 def test_an_invitation_makes_a_folder_for_the_newcomer_and_changes_no_other(held):
     before = {path: path.read_bytes() for path in held.rglob("*") if path.is_file()}
     guest = invite(held)
-    assert (guest.place, guest.near) == (4, ("a", "b"))
+    assert (guest.index, guest.near) == (4, ("a", "b"))
     assert all(path.read_bytes() == content for path, content in before.items())
     own = AgentConfig.read(held / "east")
-    assert (own.place, own.digest) == (4, AgentConfig.read(held / "a").digest)
+    assert (own.index, own.digest) == (4, AgentConfig.read(held / "a").digest)
     assert [peer.name for peer in own.neighbours] == ["a", "b"]
     assert not (held / "east" / identity.KEY).stat().st_mode & 0o077
-    assert invite(held, "west", ("c", "east"), port=7448).place == 5
+    assert invite(held, "west", ("c", "east"), port=7448).index == 5
     assert AgentConfig.read(held / "west").guests == {"west": 5, "east": 4}
 
 
@@ -209,8 +209,8 @@ def test_invitations_by_another_authority_to_another_run_or_to_others_are_not_ta
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"place": 3}, "does not fit this run"),
-        ({"place": 12}, "does not fit this run"),
+        ({"index": 3}, "does not fit this run"),
+        ({"index": 12}, "does not fit this run"),
         ({"after": ("a",)}, "does not fit this run"),
         ({"name": "c"}, "there is an agent named c already"),
         ({"host": "0.0.0.0"}, "names no agent at a host and port"),
@@ -234,7 +234,7 @@ def test_two_cannot_have_one_place(held):
 def test_invitations_at_the_same_time_have_places_of_their_own(held):
     with ThreadPoolExecutor(3) as pool:
         made_at_once = list(pool.map(lambda k: invite(held, f"late{k}", port=7500 + k), range(3)))
-    assert sorted(guest.place for guest in made_at_once) == [4, 5, 6]
+    assert sorted(guest.index for guest in made_at_once) == [4, 5, 6]
 
 
 def test_a_damaged_invitation_is_named(held):

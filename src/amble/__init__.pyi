@@ -11,7 +11,7 @@ from amble.methods.parameters import method as method
 from amble.methods.registry import *
 from amble.networks.network import Network as Network
 from amble.problem.problem import Problem as Problem
-from amble.problem.problem import split as split
+from amble.problem.split import split as split
 from amble.results.loading import load_run as load_run
 from amble.results.run import Run as Run
 from amble.schedule.timing import Timing as Timing

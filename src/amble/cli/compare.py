@@ -103,7 +103,7 @@ def compare(
         str | None, of(SPLIT, metavar="<column,...>", help="Columns without ridge and l1, by name or number.")
     ] = None,
     weights: Annotated[
-        str | None, of(SPLIT, help="What counts alike in the sum: agents or rows.  [default: agents]")
+        str | None, of(SPLIT, help="What counts alike in the sum: rows or agents.  [default: rows]")
     ] = None,
     no_scale: Annotated[bool, of(SPLIT, "--no-scale", help="Leave columns and targets in their own units.")] = False,
     no_intercept: Annotated[bool, of(SPLIT, "--no-intercept", help="A model without an intercept.")] = False,

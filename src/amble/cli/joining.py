@@ -38,7 +38,7 @@ def join(
 
     made = joining.invite(bundle.absolute(), Peer(name, host, port), tuple(near), data, days)
     off = [m for m, before in enumerate(made.after) if not before]
-    say(f"written to {bundle / name}: {name} at place {made.place}, beside {', '.join(near)}")
+    say(f"written to {bundle / name}: {name} at place {made.index}, beside {', '.join(near)}")
     if off and (ways := joining.pairs(bundle.absolute(), off[0])):
         note = f"its data are in all the same, but {len(off)} of {len(made.after)} tokens come by less often"
         better = f"beside two that follow each other on their way they would not: {', '.join(ways[:4])}"

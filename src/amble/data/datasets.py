@@ -19,6 +19,8 @@ class Dataset:
     columns : the names of X's columns; colour=red is a category, one-hot encoded
     target : the name of y
     groups : a label per row that says which agent it belongs to, such as the site; `split` makes one agent per label
+    sample_weight, offset, exposure : a number per row of X, as of `Problem.from_arrays`
+    offset_test : the same per row of X_test, the logarithm of the exposure included
 
     Example
     -------
@@ -36,6 +38,10 @@ class Dataset:
     columns: tuple[str, ...] | None = None
     target: str | None = None
     groups: Any = None
+    sample_weight: Any = None
+    offset: Any = None
+    exposure: Any = None
+    offset_test: Any = None
 
     def __repr__(self) -> str:
         kind = self.task

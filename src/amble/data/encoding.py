@@ -86,6 +86,6 @@ def refuse_strange(table: Table, column: Column, known: set[str | None]) -> None
     strange = next((k for k, text in enumerate(column.texts) if text not in known), None)
     if strange is not None:
         raise AmbleError(
-            f"{table.place(strange, column)} holds {column.texts[strange][:40]!r}, a category that the columns given "
-            "have not; drop such rows, or make the columns again with them."
+            f"{table.location(strange, column)} holds {column.texts[strange][:40]!r}, a category that the columns "
+            "given have not; drop such rows, or make the columns again with them."
         )

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from amble.arrays import Array, Indices
 from amble.data.targets import Targets
 from amble.errors import AmbleError, is_number, unknown
 from amble.randomness import check_seed
 
-Parts = list[Any]  # one integer array per agent
+Parts = list[NDArray[np.intp]]  # one integer array per agent
 ALPHA, ALPHA_MAX = 0.5, 1e6  # of how="dirichlet": where none is given, and at most
 HOLDINGS_AGENTS_MAX = 1000
 BY_GROUP = "by-group"  # a label per row says who holds it, so it takes no part in the dealing
@@ -33,7 +35,7 @@ def by_label(y: Targets, agents: int, rng: np.random.Generator) -> Parts:
             f"how='by-label' gives each agent one label, and {len(labels)} labels need at least {len(labels)} agents; "
             f"{agents} were given. Use more agents, or how='dirichlet'."
         )
-    parts: Parts = [None] * agents
+    parts: Parts = [np.empty(0, np.intp)] * agents
     for k, label in enumerate(labels):
         holders = range(k, agents, len(labels))
         rows = rng.permutation(np.flatnonzero(y == label))
@@ -64,7 +66,7 @@ def dirichlet(y: Targets, agents: int, rng: np.random.Generator, alpha: float) -
     return [np.array(part) for part in parts]
 
 
-def by_sizes(y: Targets, agents: int, rng: np.random.Generator, sizes: Any = None) -> Parts:
+def by_sizes(y: Targets, agents: int, rng: np.random.Generator, sizes: ArrayLike | None = None) -> Parts:
     """Shuffled, then cut into parts of given sizes; with none given, into shares drawn from a lognormal.
 
     Whole numbers are rows, and rows left over belong to no agent; other numbers are proportions of all rows.
@@ -74,10 +76,10 @@ def by_sizes(y: Targets, agents: int, rng: np.random.Generator, sizes: Any = Non
     return np.split(rng.permutation(len(y))[: counts.sum()], np.cumsum(counts)[:-1])
 
 
-def round_shares(shares: Any, rows: int) -> Any:
+def round_shares(shares: Array, rows: int) -> Indices:
     """Whole numbers near the proportions, at least 1 each, that sum to the rows."""
     wanted = rows * (shares / shares.sum())
-    counts = np.maximum(1, np.floor(wanted).astype(np.int64))
+    counts: NDArray[np.int64] = np.maximum(1, np.floor(wanted).astype(np.int64))
     for _ in range(rows - counts.sum()):
         counts[np.argmax(wanted - counts)] += 1
     for _ in range(counts.sum() - rows):
@@ -85,7 +87,7 @@ def round_shares(shares: Any, rows: int) -> Any:
     return counts
 
 
-def by_group(groups: Any, rows: int) -> tuple[tuple[str, ...], Parts]:
+def by_group(groups: ArrayLike, rows: int) -> tuple[tuple[str, ...], Parts]:
     """One agent per distinct value, in their order: the agents' names, and their rows."""
     values = np.asarray(groups)
     if values.dtype.kind == "O" and all(isinstance(each, str) for each in values.ravel()):
@@ -107,7 +109,7 @@ PARTITIONS: dict[str, Callable[..., Parts]] = {
 }
 
 
-def check_sizes(sizes: list[Any], agents: int, rows: int) -> None:
+def check_sizes(sizes: list[float], agents: int, rows: int) -> None:
     """One per agent; whole numbers are rows, and there must be as many."""
     if len(sizes) != agents:
         raise AmbleError(f"{len(sizes)} sizes were given for {agents} agents; give one per agent.")
@@ -118,7 +120,7 @@ def check_sizes(sizes: list[Any], agents: int, rows: int) -> None:
         )
 
 
-def settle(how: str, alpha: float | None, sizes: Any, by_groups: bool = False) -> dict[str, Any]:
+def settle(how: str, alpha: float | None, sizes: ArrayLike | None, by_groups: bool = False) -> dict[str, Any]:
     """The settings of a partition, as a problem records them: sizes mean by-sizes, groups mean by-group, and dirichlet
     has an alpha."""
     if by_groups:
@@ -148,7 +150,14 @@ def settle(how: str, alpha: float | None, sizes: Any, by_groups: bool = False) -
 
 
 def partition(
-    how: str, y: Targets, agents: int, seed: int, *, task: str, alpha: float | None = None, sizes: Any = None
+    how: str,
+    y: Targets,
+    agents: int,
+    seed: int,
+    *,
+    task: str,
+    alpha: float | None = None,
+    sizes: ArrayLike | None = None,
 ) -> Parts:
     """The parts of `how`, by name; the same seed gives the same parts."""
     options = settle(how, alpha, sizes)
@@ -162,7 +171,7 @@ def partition(
     return PARTITIONS[how](y, agents, np.random.default_rng([check_seed(seed), 1]), **options)
 
 
-def holdings(y: Targets, parts: Parts, labels: Any) -> dict[str, Any] | None:
+def holdings(y: Targets, parts: Parts, labels: Targets | None) -> dict[str, Any] | None:
     """Who holds what, in plain numbers: rows of each label, or the spread of the targets; None for very many agents."""
     if len(parts) > HOLDINGS_AGENTS_MAX:
         return None

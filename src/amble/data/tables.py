@@ -39,7 +39,7 @@ class Table(NamedTuple):
     columns: list[Column]
     lines: list[int] | None
 
-    def place(self, row: int, column: Column) -> str:
+    def location(self, row: int, column: Column) -> str:
         at = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
         return f"{self.where}, {at}, column {' '.join(column.name.split())}"
 
@@ -53,7 +53,7 @@ class Table(NamedTuple):
             if gaps:
                 cell = str(column.cells[gaps[0]])
                 raise AmbleError(
-                    f"{self.place(gaps[0], column)} is {cell or 'empty'} ({len(gaps)} such in that column); "
+                    f"{self.location(gaps[0], column)} is {cell or 'empty'} ({len(gaps)} such in that column); "
                     "fill such cells or drop their rows first."
                 )
 
@@ -64,7 +64,7 @@ class Table(NamedTuple):
     def text_in(self, column: Column) -> str:
         """Where the first cell is that is not a number, and what it holds."""
         row, text = next((k, text) for k, text in enumerate(column.texts or ()) if as_numbers([text]) is None)
-        return f"{self.place(row, column)} holds {text[:40]!r}, which is not a number"
+        return f"{self.location(row, column)} holds {text[:40]!r}, which is not a number"
 
 
 def as_numbers(texts: list[str]) -> Array | None:

@@ -9,6 +9,10 @@ Every objective has
     curvature                      the mean curvature: trace of the Hessian (or an upper bound of it) over p
     curvatures                     the same for each unknown: the Hessian's diagonal at zero (optional)
     smoothness                     L: the gradient is L-Lipschitz
+    local_smoothness               in place of it where no L holds everywhere: that around the targets. Methods whose step
+                                   rests on L refuse such a loss, and its curvature is that at zero
+    reach(step)                    how far a step moves the linear predictor of any row, where the curvature follows from
+                                   that predictor (optional): Relay's full form limits it
     share                          the agent's part in the sum: 1, or N d_i / D where rows are weighed
     quadratic                      whether the Hessian is the same everywhere
     flops(kind)                    operations of one "grad", "prox" or "hessian", for the fixed cost model
@@ -20,33 +24,47 @@ A loss with a name (registry.py) also has
 
     fits(classes)                  whether it is for so many classes; 0 is a regression
     unknowns(columns, classes)     how many numbers its model has
-    build(X, y, rows, ridge, classes)   the objective of some rows, or of several agents' stacked
+    link()                         identity, logit, log (which takes an offset) or hazard (which has no intercept)
+    flaw(y)                        of a regression: what it needs of targets that these are not; None: nothing
+    build(X, y, rows, ridge, classes)   the objective of some rows, or of several agents' stacked; with a log link also
+                                   offset, a number per row that is added to x.w
     keeps_rows()                   whether its arrays hold one entry per row, padded where agents have fewer rows
     pooled()                       of stacked objectives: their sum as one objective
-    predict(W, X)                  what models, one per row of W, say of rows: targets, or the numbers of labels
+    predict(W, X)                  what models, one per row of W, say of rows: targets, or the numbers of labels; with a
+                                   log link also offset; with the hazard link the logarithm of the relative hazard
     hessian_times(w)               v -> Hessian v, for many unknowns (not where the prox has a closed form)
 """
 
-from typing import Any
-
 from amble.errors import AmbleError, unknown
 from amble.losses import registry
-from amble.losses.objective import Loss, Objective
+from amble.losses.objective import Loss, NamedLoss, Objective
 from amble.losses.registry import LeastSquares, Logistic, Softmax
 
-__all__ = ["LOSSES", "LeastSquares", "Logistic", "Loss", "Objective", "Softmax", "choose", "for_model"]
+__all__ = [
+    "ALIASES", "LOSSES", "LeastSquares", "Logistic", "Loss", "NamedLoss", "Objective", "Softmax", "choose", "for_model",
+    "named",
+]  # fmt: skip
 
-LOSSES: dict[str, type[Any]] = {
+ALIASES = {"squared": "least-squares"}
+
+LOSSES: dict[str, type[NamedLoss]] = {
     kind.__module__.rpartition(".")[2].replace("_", "-"): kind
     for kind in vars(registry).values()
     if isinstance(kind, type)
 }
 
 
+def named(loss: str) -> str:
+    """The name of a loss in the registry."""
+    name = ALIASES.get(loss, loss) if isinstance(loss, str) else loss
+    if name not in LOSSES:
+        raise unknown("loss", loss, [*LOSSES, *ALIASES])
+    return name
+
+
 def choose(loss: str | None, classes: int) -> str:
     """The loss that was asked for, if it fits so many classes (0: a regression); else the first that does."""
-    if loss is not None and loss not in LOSSES:
-        raise unknown("loss", loss, LOSSES)
+    loss = None if loss is None else named(loss)
     fits = [name for name, kind in LOSSES.items() if kind.fits(classes)]
     if loss is not None and loss not in fits:
         task = f"classification with {classes} classes" if classes else "regression"
@@ -54,7 +72,9 @@ def choose(loss: str | None, classes: int) -> str:
     return loss or fits[0]
 
 
-def for_model(numbers: int, columns: int, classes: int) -> type[Any] | None:
-    """The loss that a model of so many numbers was trained with, as far as its size says; None: no such model."""
-    kinds = (kind for kind in LOSSES.values() if kind.fits(classes) and kind.unknowns(columns, classes) == numbers)
+def for_model(numbers: int, columns: int, classes: int, loss: str | None = None) -> type[NamedLoss] | None:
+    """The loss that a model of so many numbers was trained with: this one or, as far as its size says, the first; None:
+    no such model."""
+    named_ones = LOSSES.values() if loss is None else [LOSSES[named(loss)]]
+    kinds = (kind for kind in named_ones if kind.fits(classes) and kind.unknowns(columns, classes) == numbers)
     return next(kinds, None)

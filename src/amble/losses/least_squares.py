@@ -30,6 +30,14 @@ class LeastSquares(NamedTuple):
         return False
 
     @staticmethod
+    def link() -> str:
+        return "identity"
+
+    @staticmethod
+    def flaw(y: Array) -> str | None:  # noqa: ARG004 - takes any amounts
+        return None
+
+    @staticmethod
     def predict(W: Array, X: Array) -> Array:
         return W @ X.T
 

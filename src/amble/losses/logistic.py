@@ -32,6 +32,10 @@ class Logistic(NamedTuple):
         return True
 
     @staticmethod
+    def link() -> str:
+        return "logit"
+
+    @staticmethod
     def predict(W: Array, X: Array) -> Array:
         return (W @ X.T > 0).astype(np.intp)
 
@@ -114,13 +118,7 @@ class Logistic(NamedTuple):
         return self.L
 
     def flops(self, kind: str) -> Array:
-        p = self.ridge.shape[-1]
-        d = (self.rows > 0).sum(axis=-1)
-        if kind == "grad":
-            return 4.0 * d * p
-        if kind == "hessian":
-            return 2.0 * d * p * p
-        return newton.STEPS_TYPICAL * (2.0 * d * p * p + 6.0 * d * p + p**3 / 3)
+        return newton.flops(kind, (self.rows > 0).sum(axis=-1), self.ridge.shape[-1])
 
 
 def sigmoid(t: Array) -> Array:

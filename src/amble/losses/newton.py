@@ -1,8 +1,10 @@
 """The prox of a smooth convex loss that has no closed form: damped Newton from the given start."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 from amble.arrays import Array, Flags, Number, namespace, norm, while_loop
+from amble.losses.objective import smoothness_of
 
 DIRECT_UP_TO = 200  # unknowns; beyond it conjugate gradients are cheaper than forming and factoring the Hessian
 NEWTON_STEPS_MAX, HALVINGS_MAX = 1000, 60
@@ -19,8 +21,19 @@ class Iterate(NamedTuple):
     stuck: Flags  # no step made phi smaller: only rounding errors remain
 
 
+class Smooth(Protocol):
+    """What Newton's method asks of a loss: the Hessian of few unknowns, products with it of many."""
+
+    def value(self, w: Array, /) -> Number: ...
+    def grad(self, w: Array, /) -> Array: ...
+    def hessian(self, w: Array, /) -> Array: ...
+    def hessian_times(self, w: Array, /) -> Callable[[Array], Array]: ...
+    @property
+    def smoothness(self) -> Number: ...
+
+
 def minimise(
-    f: Any,  # an objective, of which many unknowns ask for hessian_times as well
+    f: Smooth,
     center: Array,
     weight: Number,
     start: Array,
@@ -52,9 +65,9 @@ def minimise(
 
     def floor(x: Array) -> Array:
         """The length of gradient that rounding alone makes."""
-        L = f.smoothness
         return 4 * ROUNDING * (xp.sqrt(L) + (L + weight) * norm(x) + weight * norm(center))
 
+    L = smoothness_of(f)
     scale = norm(f.grad(center))
     if tolerance is None:
         tolerance = TOLERANCE if p <= DIRECT_UP_TO else TOLERANCE_LARGE
@@ -67,7 +80,7 @@ def minimise(
     def step(at: Iterate) -> Iterate:
         d = direction(at.x, at.g)
         slope = at.g @ d
-        slack = 8 * ROUNDING * (abs(at.phi) + xp.sqrt(f.smoothness) * norm(at.x))  # the scores X w round, too
+        slack = 8 * ROUNDING * (abs(at.phi) + xp.sqrt(L) * norm(at.x))  # the scores X w round, too
 
         def too_high(trial: tuple[Array, Array, Array]) -> Array:
             t, value, halvings = trial
@@ -92,7 +105,16 @@ def minimise(
     return while_loop(xp, unfinished, step, begin).x
 
 
-def conjugate_gradients(times: Any, b: Array, tolerance: Array) -> Array:
+def flops(kind: str, rows: Array, p: int) -> Array:
+    """Operations of one "grad", "prox" or "hessian" of a loss of x.w, for the fixed cost model."""
+    if kind == "grad":
+        return 4.0 * rows * p
+    if kind == "hessian":
+        return 2.0 * rows * p * p
+    return STEPS_TYPICAL * (2.0 * rows * p * p + 6.0 * rows * p + p**3 / 3)
+
+
+def conjugate_gradients(times: Callable[[Array], Array], b: Array, tolerance: Array) -> Array:
     """Solve A x = b for a positive definite A given as a product, to a relative residual."""
     xp = namespace(b)
     bound = tolerance**2 * (b @ b)

@@ -1,6 +1,7 @@
 """What methods may ask of an agent's loss, and what a loss of a user's own must have; losses/__init__ has the table."""
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, Self
 
 from amble.arrays import Array, Number
 
@@ -24,6 +25,33 @@ class Objective(Loss, Protocol):
     def flops(self, kind: str, /) -> Number: ...
 
 
+class NamedLoss(Objective, Protocol):
+    """What a loss of the registry has besides."""
+
+    @staticmethod
+    def fits(classes: int, /) -> bool: ...
+    @staticmethod
+    def unknowns(columns: int, classes: int, /) -> int: ...
+    @staticmethod
+    def keeps_rows() -> bool: ...
+    @staticmethod
+    def link() -> str: ...
+    @staticmethod
+    def flaw(y: Array, /) -> str | None: ...  # only of a regression
+    @staticmethod
+    def predict(W: Array, X: Array, /) -> Array: ...
+    @staticmethod
+    def build(X: Array, y: Array, rows: Array, ridge: Array, classes: int, /) -> "NamedLoss": ...
+    def pooled(self) -> Self: ...
+    def hessian_times(self, w: Array, /) -> Callable[[Array], Array]: ...  # only where the prox has no closed form
+    @property
+    def curvatures(self) -> Array: ...
+    @property
+    def share(self) -> Number: ...
+    @property
+    def quadratic(self) -> bool: ...
+
+
 def knows(f: object, name: str) -> bool:
     """Whether an objective has this function or number: those of a user's own have what they need, and no more."""
     return hasattr(f, name)
@@ -32,3 +60,8 @@ def knows(f: object, name: str) -> bool:
 def number_of(f: object, name: str, default: float | None) -> Any:
     """A number that an objective of a user's own may leave out, such as its curvature. Under JAX it is a tracer."""
     return getattr(f, name, default)
+
+
+def smoothness_of(f: Any) -> Any:
+    """L or, for a loss whose curvature has no bound, the L of the region around its targets: no step may rest on it."""
+    return f.smoothness if knows(f, "smoothness") else f.local_smoothness

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from amble.arrays import Array
 from amble.errors import AmbleError, is_number
+from amble.losses.objective import knows
 
 
-def answers(objectives: Sequence[Any], dimension: int) -> list[Any]:
+def answers(objectives: Sequence[object], dimension: int) -> list[Array]:
     """value and, where there is one, grad of each objective at a point of its own, as arrays; checked."""
     results = []
     for k, f in enumerate(objectives):
@@ -19,7 +21,7 @@ def answers(objectives: Sequence[Any], dimension: int) -> list[Any]:
             raise AmbleError(f"{owner} has no value(w), which the curves of a run are made of; give it one.")
         w = np.cos(np.arange(dimension) + k)
         for name, shape in (("value", ()), ("grad", (dimension,))):
-            if hasattr(f, name):
+            if knows(f, name):
                 answer = getattr(f, name)(w)
                 if flaw := flaw_of(answer, shape):
                     raise AmbleError(f"{owner} has a {name}(w) that {flaw}.")

@@ -7,3 +7,8 @@ The order counts: where nobody names a loss, the first that fits the task is tak
 from amble.losses.least_squares import LeastSquares as LeastSquares
 from amble.losses.logistic import Logistic as Logistic
 from amble.losses.softmax import Softmax as Softmax
+from amble.losses.poisson import Poisson as Poisson
+from amble.losses.gamma import Gamma as Gamma
+from amble.losses.huber import Huber as Huber
+from amble.losses.cox import Cox as Cox
+from amble.losses.cox_breslow import CoxBreslow as CoxBreslow

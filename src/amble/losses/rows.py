@@ -2,6 +2,10 @@
 
 from typing import Any, TypeVar
 
+import numpy as np
+
+from amble.arrays import Array, namespace
+
 Loss = TypeVar("Loss", bound=Any)  # no type says "some NamedTuple"
 
 
@@ -14,3 +18,15 @@ def pooled(stacked: Loss, by_row: tuple[str, ...]) -> Loss:
             for name, leaf in stacked._asdict().items()
         }
     )
+
+
+def largest(X: Any, weights: Any, ridge: Any) -> Any:
+    """The largest eigenvalue of X' diag(weights) X + ridge, of each agent."""
+    gram = np.swapaxes(X * weights[..., None], -1, -2) @ X + ridge[..., None] * np.eye(X.shape[-1])
+    return np.linalg.eigvalsh(gram)[..., -1]
+
+
+def reach(X: Array, step: Array) -> Array:
+    """How far a step of the model moves the linear predictor of any row."""
+    xp = namespace(step)
+    return xp.max(xp.abs(X @ step))

@@ -37,6 +37,10 @@ class Softmax(NamedTuple):
         return True
 
     @staticmethod
+    def link() -> str:
+        return "logit"
+
+    @staticmethod
     def predict(W: Array, X: Array) -> Array:
         return (W.reshape(-1, X.shape[1]) @ X.T).reshape(len(W), -1, len(X)).argmax(axis=1)
 

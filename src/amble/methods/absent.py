@@ -29,8 +29,8 @@ class Absent:
 
     def refuse(self, what: str) -> AmbleError:
         name = self.origin.get("class", self.label)
-        place = self.origin.get("file") or self.origin.get("module")
+        file = self.origin.get("file") or self.origin.get("module")
         return AmbleError(
-            f"{what} needs the class {name} of this run's method{f' (it was in {place})' if place else ''}; load the "
+            f"{what} needs the class {name} of this run's method{f' (it was in {file})' if file else ''}; load the "
             f"run with amble.load_run(path, methods=[{name}])."
         )

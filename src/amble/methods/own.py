@@ -82,10 +82,10 @@ def explained(method: Any) -> Iterator[None]:
             raise
         file = getattr(sys.modules.get(kind.__module__), "__file__", None)
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        place = f" ({file}:{lines[-1]})" if lines else f" ({file})" if file else ""
+        line = f" ({file}:{lines[-1]})" if lines else f" ({file})" if file else ""
         message = next(iter(str(error).splitlines()), "").rstrip(".")
         raise AmbleError(
-            f"the method {kind.__name__} failed with {type(error).__name__}: {message}{place}; fix it, and test it "
+            f"the method {kind.__name__} failed with {type(error).__name__}: {message}{line}; fix it, and test it "
             "with amble.testing.check_method."
         ) from error
 

@@ -1,10 +1,10 @@
 """Closed walks through all agents: a Hamiltonian cycle where one is found, else a short closed walk."""
 
 from collections import deque
-from typing import Any
 
 import numpy as np
 
+from amble.arrays import Indices
 from amble.networks.network import Network
 
 ROTATION_WORK = 20_000_000  # path entries turned round before giving up: a second or two
@@ -12,7 +12,7 @@ ROTATIONS_A_PATH = 20  # times N: a path that has not closed by then seldom does
 CANDIDATES_MAX = 8  # fresh neighbours looked at before a step
 
 
-def closed_walk(network: Network, rng: np.random.Generator) -> Any:
+def closed_walk(network: Network, rng: np.random.Generator) -> Indices:
     """Agents in the order of a closed walk that visits all; each agent once if a Hamiltonian cycle was found."""
     if network.agents <= 2:
         return np.arange(network.agents)
@@ -20,7 +20,7 @@ def closed_walk(network: Network, rng: np.random.Generator) -> Any:
     return tour(network, rng) if cycle is None else cycle
 
 
-def hamiltonian(network: Network, rng: np.random.Generator) -> Any:
+def hamiltonian(network: Network, rng: np.random.Generator) -> Indices | None:
     """A Hamiltonian cycle, or None if none was found: path by path, each from another start."""
     if network.degrees.min() < 2 or lopsided(network):
         return None
@@ -47,54 +47,54 @@ def lopsided(network: Network) -> bool:
     return bool(across.all()) and 2 * int(side.sum()) != network.agents
 
 
-def posa(network: Network, rng: np.random.Generator) -> tuple[Any, int]:
+def posa(network: Network, rng: np.random.Generator) -> tuple[Indices | None, int]:
     """Pósa's rotations: grow a path from its end; where the end has no fresh neighbour, reverse a tail and continue."""
     N = network.agents
     path, length, work = np.empty(N, np.int64), 1, N
-    place = np.full(N, -1)  # where on the path an agent is
+    position = np.full(N, -1)  # where on the path an agent is
     path[0] = rng.integers(N)
-    place[path[0]] = 0
+    position[path[0]] = 0
     for _ in range(ROTATIONS_A_PATH * N):
         near = network.neighbours_of(path[length - 1])
-        fresh = near[place[near] < 0]
+        fresh = near[position[near] < 0]
         if len(fresh):
-            path[length] = hardest(network, place, fresh, rng)
-            place[path[length]] = length
+            path[length] = hardest(network, position, fresh, rng)
+            position[path[length]] = length
             length += 1
             continue
         if length == N and path[0] in near:
             return path, work
         turns = near[near != path[length - 2]]
-        cut = int(place[rng.choice(turns)]) + 1
+        cut = int(position[rng.choice(turns)]) + 1
         path[cut:length] = path[cut:length][::-1].copy()
-        place[path[cut:length]] = np.arange(cut, length)
+        position[path[cut:length]] = np.arange(cut, length)
         work += length - cut + 200
         if work > ROTATION_WORK:
             break
     return None, work
 
 
-def hardest(network: Network, place: Any, fresh: Any, rng: np.random.Generator) -> int:
+def hardest(network: Network, position: Indices, fresh: Indices, rng: np.random.Generator) -> int:
     """Of some fresh neighbours, the one with the fewest fresh neighbours: it is the hardest to reach later."""
     if len(fresh) == 1:
         return int(fresh[0])
     some = rng.permutation(fresh)[:CANDIDATES_MAX]
-    ways = [np.count_nonzero(place[network.neighbours_of(j)] < 0) for j in some]
+    ways = [np.count_nonzero(position[network.neighbours_of(j)] < 0) for j in some]
     return int(some[int(np.argmin(ways))])
 
 
-def tour(network: Network, rng: np.random.Generator) -> Any:
+def tour(network: Network, rng: np.random.Generator) -> Indices:
     """Depth first, with steps back along the tree, then the shortest way to the start: at most 2(N-1) steps."""
-    place = np.full(network.agents, -1)
+    position = np.full(network.agents, -1)
     walk = [int(rng.integers(network.agents))]
-    place[walk[0]] = 0
+    position[walk[0]] = 0
     back, seen = [walk[0]], 1
     while seen < network.agents:
         near = network.neighbours_of(back[-1])
-        fresh = near[place[near] < 0]
+        fresh = near[position[near] < 0]
         if len(fresh):
-            following = hardest(network, place, fresh, rng)
-            place[following] = seen
+            following = hardest(network, position, fresh, rng)
+            position[following] = seen
             seen += 1
             back.append(following)
             walk.append(following)

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from amble.errors import AmbleError, is_number, need, shown, unknown
-from amble.networks.network import Network, check_agents, from_edges, from_networkx
+from amble.networks.network import Graph, Network, check_agents, from_edges, from_networkx
 from amble.randomness import check_seed
 
 DENSITY = 0.7  # of a random network, where none is given
@@ -168,7 +168,9 @@ def squarest_grid(agents: int) -> Network:
     return grid(rows, agents // rows)
 
 
-def make(network: Any, agents: int, *, density: float = DENSITY, seed: int = 0) -> Network:
+def as_network(
+    network: str | Network | Graph | None, agents: int, *, density: float = DENSITY, seed: int = 0
+) -> Network:
     """A Network from a name, a networkx graph, or None for the random network.
 
     Parameters
@@ -185,7 +187,7 @@ def make(network: Any, agents: int, *, density: float = DENSITY, seed: int = 0) 
     Example
     -------
     >>> import amble
-    >>> amble.networks.make("grid", 12)
+    >>> amble.networks.as_network("grid", 12)
     Network(grid(3x4): 12 agents, 17 links)
     """
     network = "random" if network is None else network
@@ -194,7 +196,7 @@ def make(network: Any, agents: int, *, density: float = DENSITY, seed: int = 0) 
     if isinstance(network, Network):
         chosen = network
     else:
-        if not hasattr(network, "is_directed"):
+        if not isinstance(network, Graph):
             raise AmbleError(
                 f"{shown(network)} was given as the network; give a name ({', '.join(KINDS)}), a networkx.Graph or a "
                 "Network, such as amble.networks.ring(20)."

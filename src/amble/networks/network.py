@@ -1,7 +1,8 @@
 """Network: who may talk to whom. Neighbour lists, never an N x N array."""
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,6 +73,19 @@ class Network:
         """Each link once, as rows (i, j) with i < j."""
         i = np.repeat(np.arange(self.agents), self.degrees)
         return np.column_stack([i, self.neighbours])[i < self.neighbours]
+
+
+@runtime_checkable
+class Graph(Protocol):
+    """What is asked of a networkx graph; networkx itself need not be there."""
+
+    @property
+    def nodes(self) -> Iterable[Hashable]: ...
+    def is_directed(self) -> bool: ...
+    def is_multigraph(self) -> bool: ...
+    def edges(self) -> Iterable[tuple[Hashable, Hashable]]: ...
+    def __contains__(self, node: object, /) -> bool: ...
+    def __len__(self) -> int: ...
 
 
 class Disconnected(AmbleError):
@@ -148,7 +162,7 @@ def reached(network: Network) -> Flags:
     return seen
 
 
-def from_networkx(graph: Any) -> Network:
+def from_networkx(graph: Graph) -> Network:
     """Any undirected networkx graph.
 
     Parameters
@@ -167,13 +181,13 @@ def from_networkx(graph: Any) -> Network:
     >>> amble.networks.from_networkx(networkx.petersen_graph())
     Network(networkx: 10 agents, 15 links)
     """
-    if not (hasattr(graph, "nodes") and hasattr(graph, "is_directed")):
+    if not isinstance(graph, Graph):
         raise AmbleError(f"{shown(graph)} was given as a networkx graph; give a networkx.Graph.")
     if graph.is_directed():
         raise AmbleError("the graph is directed, and links go both ways; give graph.to_undirected().")
     if graph.is_multigraph():
         raise AmbleError("the graph is a multigraph, and two agents have one link at most; give networkx.Graph(graph).")
-    nodes = range(len(graph)) if all(i in graph for i in range(len(graph))) else graph.nodes
+    nodes: Iterable[Hashable] = range(len(graph)) if all(i in graph for i in range(len(graph))) else graph.nodes
     number = {node: i for i, node in enumerate(nodes)}
     edges = [(number[a], number[b]) for a, b in graph.edges()]
     return from_edges(len(number), np.array(edges, np.int64), "networkx")

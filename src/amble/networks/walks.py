@@ -10,10 +10,10 @@ least-visited   the neighbour (or self) that this token has visited least, ties 
 a matrix P      any row-stochastic P that respects the links (dense or scipy sparse)
 """
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from amble.arrays import Array, Bits, Indices, while_loop
 from amble.errors import AmbleError, unknown
@@ -35,6 +35,15 @@ class Matrix(NamedTuple):
 Step = tuple[Indices, Indices]  # the agent a token goes to, and what the walk remembers then
 
 
+@runtime_checkable
+class SparseMatrix(Protocol):
+    """A sparse matrix of SciPy, which need not be there."""
+
+    shape: tuple[int, ...]
+
+    def tocoo(self) -> Any: ...
+
+
 class Cycles(NamedTuple):
     """Closed walks: token m goes round row `row[m]` of `order`, whose length is lengths[row[m]]."""
 
@@ -46,11 +55,11 @@ class Cycles(NamedTuple):
     def begin(self, xp: Any) -> tuple[Indices, Indices]:
         return self.order[self.row, self.first], xp.asarray(self.first)
 
-    def step(self, xp: Any, place: Indices, token: Indices, agent: Indices, u: Array, key: Bits) -> Step:  # noqa: ARG002
+    def step(self, xp: Any, at: Indices, token: Indices, agent: Indices, u: Array, key: Bits) -> Step:  # noqa: ARG002
         row = take(self.row, token)
-        on = take(place, token) + 1
+        on = take(at, token) + 1
         on = xp.where(on == take(self.lengths, row), 0, on)
-        return take(self.order, (row, on)), put(place, token, on)
+        return take(self.order, (row, on)), put(at, token, on)
 
 
 class Chain(NamedTuple):
@@ -74,8 +83,8 @@ class Chain(NamedTuple):
             right = take(self.cumulated, middle) <= u
             return xp.where(right, middle + 1, low), xp.where(right, high, middle)
 
-        place, _ = while_loop(xp, lambda span: span[0] < span[1], halve, (low, high))
-        return take(self.targets, place), memory
+        at, _ = while_loop(xp, lambda span: span[0] < span[1], halve, (low, high))
+        return take(self.targets, at), memory
 
 
 class LeastVisited(NamedTuple):
@@ -95,10 +104,10 @@ class LeastVisited(NamedTuple):
         bits = (u * 2.0**53).astype(xp.uint64)
 
         def look(state: tuple[Array, ...]) -> tuple[Array, ...]:
-            place, best, least = state
-            j = take(self.targets, place)
+            at, best, least = state
+            j = take(self.targets, at)
             cost = take(counts, (token, j)) + draw(xp, key, bits, j.astype(xp.uint64), TIE)
-            return place + 1, xp.where(cost < least, j, best), xp.minimum(cost, least)
+            return at + 1, xp.where(cost < least, j, best), xp.minimum(cost, least)
 
         begin = (take(self.starts, agent), agent, xp.asarray(np.inf))
         _, best, _ = while_loop(xp, lambda state: state[0] < end, look, begin)
@@ -123,7 +132,7 @@ def put(array: Entries, index: Any, value: Any) -> Entries:
     return array.at[index].set(value, mode="promise_in_bounds")
 
 
-def walk_for(walk: Any, network: Network, tokens: int, seed: int) -> Walk:
+def walk_for(walk: str | Matrix | SparseMatrix | ArrayLike, network: Network, tokens: int, seed: int) -> Walk:
     """The walk's tables for this network: a name from the list above, or a matrix P."""
     rng = np.random.default_rng([seed, 2])
     N = network.agents
@@ -134,7 +143,7 @@ def walk_for(walk: Any, network: Network, tokens: int, seed: int) -> Walk:
     if walk in ("cycle", "cycles", "stretches"):
         rows = [closed_walk(network, rng) for _ in range(tokens if walk == "cycles" else 1)]
         if walk == "stretches":
-            rows = stretches(network, rows[0], tokens)
+            rows = [np.array(row) for row in stretches(network, rows[0], tokens)]
         lengths = np.array([len(row) for row in rows], np.int32)
         order = np.zeros((len(rows), lengths.max()), np.int32)
         for k, row in enumerate(rows):
@@ -204,21 +213,20 @@ def chain_of(agents: int, source: Indices, target: Indices, chance: Array, first
     return Chain(starts.astype(np.int32), target.astype(np.int32), cumulated, first)
 
 
-def matrix(P: Any, network: Network) -> Matrix:
+def matrix(P: Matrix | SparseMatrix | ArrayLike, network: Network) -> Matrix:
     """A matrix as triples, checked: N x N, rows sum to one, and only links (or staying) have a probability."""
     if isinstance(P, Matrix):
         return P
     N = network.agents
-    if not hasattr(P, "tocoo"):
-        P = np.asarray(P, np.float64)
-    if P.shape != (N, N):
-        raise AmbleError(f"the walk's matrix has shape {P.shape}; {N} agents need ({N}, {N}).")
-    if hasattr(P, "tocoo"):
-        triples = P.tocoo()
+    given = P if isinstance(P, SparseMatrix) else np.asarray(P, np.float64)
+    if given.shape != (N, N):
+        raise AmbleError(f"the walk's matrix has shape {given.shape}; {N} agents need ({N}, {N}).")
+    if isinstance(given, SparseMatrix):
+        triples = given.tocoo()
         source, target, chance = np.asarray(triples.row), np.asarray(triples.col), np.asarray(triples.data, np.float64)
     else:
-        source, target = np.nonzero(P)
-        chance = P[source, target]
+        source, target = np.nonzero(given)
+        chance = given[source, target]
     used = chance != 0
     source, target, chance = source[used], target[used], chance[used]
     sums = np.bincount(source, chance, minlength=N)

@@ -18,7 +18,7 @@ BUDGETS = {TIME: TIME_S_PER_AGENT, UNITS: float(UNITS_PER_AGENT)}  # per agent
 CAPTION_SHARE, TUNED_SHARE = 0.5, 0.9  # of the gap: at the caption's tau the published rule stops at about 85 %
 API, API_TOKENS = "API-BCD (mean of x)", "API-BCD (tokens' mean)"  # the claims are judged by the first
 Made = Mapping[Job, Sequence[Run]]
-Place = tuple[int, str, float, str]  # agents, network, density, walk
+Setting = tuple[int, str, float, str]  # agents, network, density, walk
 
 
 class Study(NamedTuple):
@@ -69,11 +69,11 @@ def by_network(made: Made) -> Study:
     claims = []
     for tuned, share in _settings(made):
         level = _level(tuned, share)
-        rows = {walk: _rows(made, places, tuned, TIME, share) for walk, places in walks.items()}
+        rows = {walk: _rows(made, settings, tuned, TIME, share) for walk, settings in walks.items()}
         verdicts = {walk: _fastest(each) for walk, each in rows.items()}
         text = f"On different networks API-BCD needs less time than I-BCD and WPG ({level})."
         claims.append(_of_walks(text, TIME, columns, rows, verdicts))
-        rows = {walk: _rows(made, places, tuned, UNITS, share) for walk, places in walks.items()}
+        rows = {walk: _rows(made, settings, tuned, UNITS, share) for walk, settings in walks.items()}
         verdicts = {
             walk: [outcome(cell, [each[0].cells[0]], COMPARABLE) for cell in each[0].cells[1:]]
             for walk, each in rows.items()
@@ -148,13 +148,13 @@ def _settings(made: Made) -> list[tuple[bool, float]]:
     return [(False, CAPTION_SHARE), (True, TUNED_SHARE)] if True in tuned else [(False, CAPTION_SHARE)]
 
 
-def _sides(made: Made, place: Place, tuned: bool) -> dict[str, Side]:
+def _sides(made: Made, setting: Setting, tuned: bool) -> dict[str, Side]:
     """The methods by the names of their rows: API-BCD first, Relay with both the captions' settings and the tuned.
 
     The tokens' mean of API-BCD is shown too, unless it was tuned for the mean of x."""
     own, others = {}, {}
     for job, runs in made.items():
-        here = (job.figure.agents, job.network, job.density, job.walk) == place
+        here = (job.figure.agents, job.network, job.density, job.walk) == setting
         if here and (job.tuned == tuned or not job.method.positive):
             label = job.method.label
             if label != "API-BCD":
@@ -167,12 +167,12 @@ def _sides(made: Made, place: Place, tuned: bool) -> dict[str, Side]:
 
 
 def _rows(
-    made: Made, places: Sequence[Place], tuned: bool, cost: str, share: float, per_agent: bool = False
+    made: Made, settings: Sequence[Setting], tuned: bool, cost: str, share: float, per_agent: bool = False
 ) -> tuple[Row, ...]:
-    """A row for each method, a cell for each place; API-BCD is what the claims are about."""
-    columns = {place: _sides(made, place, tuned) for place in places}
+    """A row for each method, a cell for each setting; API-BCD is what the claims are about."""
+    columns = {setting: _sides(made, setting, tuned) for setting in settings}
     rows = []
-    for name in columns[places[0]]:
+    for name in columns[settings[0]]:
         cells = []
         for (agents, *_), sides in columns.items():
             value, limit = cost_to_close(sides[name], cost, share, BUDGETS[cost] * agents)

@@ -19,7 +19,8 @@ from amble.files import ending as ending_of
 from amble.files import write_whole
 from amble.paper.plan import FULL_STEP, PILOT_POWERS, Figure, Job
 from amble.paper.workers import Workers
-from amble.problem.problem import Problem, split
+from amble.problem.problem import Problem
+from amble.problem.split import split
 from amble.report.machine import this_machine
 from amble.results.loading import load_run
 from amble.results.run import Run
@@ -78,7 +79,7 @@ def problem_size(figure: Figure) -> int:
 
 @lru_cache(maxsize=6)
 def problem_of(figure: Figure, seed: int) -> Problem:
-    return split(load(figure.data), agents=figure.agents, seed=seed, ridge=figure.ridge)
+    return split(load(figure.data), agents=figure.agents, seed=seed, ridge=figure.ridge, weights="agents")
 
 
 # --- tuning ---------------------------------------------------------------------------------------------------------

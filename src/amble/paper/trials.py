@@ -44,8 +44,8 @@ def trials(quick: bool, seeds: Sequence[int] = SEEDS) -> list[Job]:
     ]
 
 
-def trial(agents: int, method: Any, tuned: bool, seeds: tuple[int, ...], reading: str | None, **place: Any) -> Job:
-    return Job(figure_of(agents), method, tuned, seeds, reading, tolerance=SETTLED, **place)
+def trial(agents: int, method: Any, tuned: bool, seeds: tuple[int, ...], reading: str | None, **setting: Any) -> Job:
+    return Job(figure_of(agents), method, tuned, seeds, reading, tolerance=SETTLED, **setting)
 
 
 def figure_of(agents: int) -> Figure:

@@ -1,15 +1,17 @@
 """From rows to stacked objectives: check, scale, add the intercept, weigh, stack what each agent holds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from amble.arrays import Tree, tree_map
+from amble.arrays import Array, Indices, Tree, tree_map
 from amble.data.partition import Parts, holdings
-from amble.data.targets import TASKS
+from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, is_number, unknown
 from amble.losses import LOSSES, choose
+from amble.problem.extras import Extras, refuse_offset
 from amble.problem.penalising import spread
 
 WEIGHTS = ("agents", "rows")
@@ -17,10 +19,11 @@ AGENTS_AT_A_TIME = 512
 
 
 class Scaling(NamedTuple):
-    """What was subtracted and divided by, fitted on training rows."""
+    """What was subtracted and divided by, fitted on training rows. With a log link targets stay as they are, and y_mean
+    is a constant of the linear predictor: the logarithm of the base rate, at which training then starts."""
 
-    X_mean: Any
-    X_std: Any
+    X_mean: Array
+    X_std: Array
     y_mean: float
     y_std: float
 
@@ -28,12 +31,13 @@ class Scaling(NamedTuple):
 class Heldout(NamedTuple):
     """Test rows in the units of the model: scaled, with the intercept's column of ones; labels as their numbers."""
 
-    X: Any
-    y: Any
+    X: Array
+    y: Targets
     y_mean_train: float
+    offset: Array | float = 0.0  # of the linear predictor, with a log link
 
 
-def check_rows(X: Any, y: Any, task: str, whose: str) -> tuple[Any, Any]:
+def check_rows(X: ArrayLike, y: ArrayLike | None, task: str, whose: str) -> tuple[Array, Targets]:
     """X as float64 (d, p) and y (d), or one sentence on what is wrong with them."""
     if task not in TASKS:
         raise unknown("task", task, TASKS)
@@ -70,35 +74,46 @@ def check_rows(X: Any, y: Any, task: str, whose: str) -> tuple[Any, Any]:
     return X, y
 
 
-def fit_scaling(X: Any, y: Any, scale: bool, regression: bool) -> Scaling:
-    """Means and standard deviations of the training rows; a constant column is only shifted."""
+def fit_scaling(
+    X: Array, y: Targets, scale: bool, link: str, intercept: bool = True, extra: Extras = Extras()
+) -> Scaling:
+    """Means and standard deviations of the training rows, by their weights; a constant column is only shifted."""
+    weight, offset = extra
 
-    def spread(v: Any) -> Any:
-        std = v.std(axis=0)
+    def mean(v: Array) -> Array:
+        return v.mean(axis=0) if weight is None else np.average(v, axis=0, weights=weight)
+
+    def spread(v: Array) -> Array:
+        std = v.std(axis=0) if weight is None else np.sqrt(mean((v - mean(v)) ** 2))
         return np.where(std > 1e-12 * (1 + np.abs(v).max(axis=0)), std, 1.0)
 
     if not scale:
         return Scaling(np.zeros(X.shape[1]), np.ones(X.shape[1]), 0.0, 1.0)
-    target = (float(y.mean()), float(spread(y))) if regression else (0.0, 1.0)
-    return Scaling(X.mean(axis=0), spread(X), *target)
+    target = (0.0, 1.0)
+    if link == "identity":
+        target = float(mean(y)), float(spread(y))
+    elif link == "log" and intercept:
+        target = float(np.log(mean(y)) - (0.0 if offset is None else np.log(mean(np.exp(offset))))), 1.0
+    return Scaling(mean(X), spread(X), *target)
 
 
-def prepare(X: Any, scaling: Scaling, intercept: bool) -> Any:
+def prepare(X: Array, scaling: Scaling, intercept: bool) -> Array:
     """Rows in the model's own units: scaled, with a column of ones for the intercept."""
     X = (X - scaling.X_mean) / scaling.X_std
     return np.column_stack([X, np.ones(len(X))]) if intercept else X
 
 
-def targets_in_units(y: Any, scaling: Scaling, labels: Any) -> Any:
-    """Targets in the model's own units: scaled or, with labels, the place of each in that list."""
+def targets_in_units(y: Targets, scaling: Scaling, labels: Iterable[object] | None, link: str = "identity") -> Targets:
+    """Targets in the model's own units: scaled, as they are where the link is no identity or, with labels, the place
+    of each in that list."""
     if labels is None:
-        return (y - scaling.y_mean) / scaling.y_std
+        return (y - scaling.y_mean) / scaling.y_std if link == "identity" else y
     values, place = np.unique(y, return_inverse=True)
     number = {label: k for k, label in enumerate(labels)}
     return np.array([number[label] for label in values.tolist()])[place]
 
 
-def ridges(ridge: float, columns: int, intercept: bool, unpenalised: Sequence[int] = ()) -> Any:
+def ridges(ridge: float, columns: int, intercept: bool, unpenalised: Sequence[int] = ()) -> Array:
     """The penalty on each unknown: none on the intercept, which is the last, and on columns that are to have none."""
     penalty = np.full(columns, float(ridge))
     penalty[columns - intercept :] = 0.0
@@ -107,17 +122,19 @@ def ridges(ridge: float, columns: int, intercept: bool, unpenalised: Sequence[in
 
 
 def assemble(
-    X: Any,
-    y: Any,
+    X: Array,
+    y: Targets,
     parts: Parts,
-    test: tuple[Any, Any] | None,
+    test: tuple[Array, Targets] | None,
     *,
     task: str,
     ridge: float = 1e-4,
     intercept: bool = True,
     scale: bool = True,
-    weights: str = "agents",
+    weights: str = "rows",
     loss: str | None = None,
+    extra: Extras = Extras(),
+    offset_test: Array | None = None,
     **penalties: Any,
 ) -> dict[str, Any]:
     """The fields of a Problem that follow from rows and who holds them."""
@@ -129,9 +146,13 @@ def assemble(
     if not (is_number(ridge) and 0 <= ridge < np.inf):
         raise AmbleError(f"ridge={ridge} was given; it must be a number, zero or more.")
     regression, given = task == "regression", parts
+    if extra.weight is not None:  # a row of weight zero is as good as absent
+        parts = [part[extra.weight[part] > 0] for part in parts]
+        if empty := [i for i, part in enumerate(parts) if not len(part)]:
+            raise AmbleError(f"all rows of agent {empty[0]} have the sample weight zero; leave that agent out.")
     if sum(map(len, parts)) < len(y):  # what nobody holds is no part of the training data
         used = np.sort(np.concatenate(parts))
-        X, y, parts = X[used], y[used], [np.searchsorted(used, part) for part in parts]
+        X, y, extra, parts = X[used], y[used], extra.of(used), [np.searchsorted(used, part) for part in parts]
     labels = None if regression else np.unique(y)
     if labels is not None and len(labels) < 2:
         raise AmbleError(f"all labels are {labels[0]}; classification needs at least two classes.")
@@ -141,21 +162,29 @@ def assemble(
         check_test_labels(test[1], labels)
     classes = 0 if labels is None else len(labels)
     loss = choose(loss, classes)
-    scaling = fit_scaling(X, y, scale, regression)
+    kind, link = LOSSES[loss], LOSSES[loss].link()
+    if extra.offset is not None or offset_test is not None:
+        refuse_offset(loss)
+    if regression and (flaw := kind.flaw(y)):
+        raise AmbleError(f"loss={loss!r} needs {flaw}.")
+    scaling = fit_scaling(X, y, scale, link, intercept, extra)
     rows = prepare(X, scaling, intercept)
-    wanted = targets_in_units(y, scaling, labels)
+    wanted = targets_in_units(y, scaling, labels, link)
+    if link == "log":
+        extra = extra._replace(offset=np.full(len(y), scaling.y_mean) + (0.0 if extra.offset is None else extra.offset))
     held = None
-    if test is not None:
-        y_test = targets_in_units(test[1], scaling, labels)
-        held = Heldout(prepare(test[0], scaling, intercept), y_test, float(np.mean(wanted)))
+    if test is not None and link != "hazard":  # times of rows that are censored have no NMSE
+        y_test = targets_in_units(test[1], scaling, labels, link)
+        offset = scaling.y_mean + (0.0 if offset_test is None else offset_test) if link == "log" else 0.0
+        held = Heldout(prepare(test[0], scaling, intercept), y_test, float(np.mean(wanted)), offset)
         if task == "regression" and np.all(np.abs(held.y - held.y_mean_train) <= 1e-12 * np.abs(wanted).max()):
             raise AmbleError(
                 "every test target is the mean of the training targets, so NMSE would divide by zero; give other test "
                 "rows, or none."
             )
     each = ridges(ridge, rows.shape[1], intercept, penalties.get("unpenalised", ()))
-    stacked = stack(rows, wanted, parts, each, classes, weights, loss)
-    dimension = LOSSES[loss].unknowns(rows.shape[1], classes)
+    stacked = stack(rows, wanted, parts, each, classes, weights, loss, extra)
+    dimension = kind.unknowns(rows.shape[1], classes)
     return {
         "agents": len(parts),
         "dimension": dimension,
@@ -166,11 +195,12 @@ def assemble(
         "labels": labels,
         "scaling": scaling,
         "parts": given,
-        "holdings": holdings(y, parts, labels),
+        "holdings": holdings(np.abs(y) if link == "hazard" else y, parts, labels),
+        "loss": loss,
     }
 
 
-def check_test_labels(y: Any, labels: Any) -> None:
+def check_test_labels(y: Targets, labels: Targets) -> None:
     """A model can never be right on a label that it was not shown, so such test rows are a slip."""
     strange = sorted(set(np.unique(y).tolist()) - set(labels.tolist()), key=str)
     if strange:
@@ -182,22 +212,33 @@ def check_test_labels(y: Any, labels: Any) -> None:
 
 
 def stack(
-    rows: Any, wanted: Any, parts: Parts, penalty: Any, classes: int, weights: str, loss: str | None = None
+    rows: Array,
+    wanted: Targets,
+    parts: Parts,
+    penalty: Array,
+    classes: int,
+    weights: str,
+    loss: str | None = None,
+    extra: Extras = Extras(),
 ) -> Tree:
     """Each agent's objective, stacked."""
-    kind = LOSSES[choose(loss, classes)]
+    kind: Any = LOSSES[choose(loss, classes)]  # Any: not every loss takes an offset
     N, p = len(parts), rows.shape[1]
     sizes = np.array([len(part) for part in parts])
-    shares = np.ones(N) if weights == "agents" else N * sizes / sizes.sum()
+    each = np.ones(len(wanted)) if extra.weight is None else extra.weight
+    sums = np.array([each[part].sum() for part in parts])
+    shares = np.ones(N) if weights == "agents" else N * sums / sums.sum()
 
-    def block(chosen: Any) -> Tree:
+    def block(chosen: Indices) -> Tree:
         """Some agents, padded to the largest of them with rows of weight zero."""
         d = sizes[chosen].max()
-        X, y, weight = np.zeros((len(chosen), d, p)), np.zeros((len(chosen), d)), np.zeros((len(chosen), d))
+        X, (y, weight, offset) = np.zeros((len(chosen), d, p)), np.zeros((3, len(chosen), d))
         for k, i in enumerate(chosen):
             X[k, : sizes[i]], y[k, : sizes[i]] = rows[parts[i]], wanted[parts[i]]
-            weight[k, : sizes[i]] = shares[i] / sizes[i]
-        return kind.build(X, y, weight, shares[chosen, None] * penalty, classes)
+            weight[k, : sizes[i]] = shares[i] * each[parts[i]] / sums[i]
+            offset[k, : sizes[i]] = 0.0 if extra.offset is None else extra.offset[parts[i]]
+        options = {} if extra.offset is None else {"offset": offset}
+        return kind.build(X, y, weight, shares[chosen, None] * penalty, classes, **options)
 
     if kind.keeps_rows():
         return block(np.arange(N))

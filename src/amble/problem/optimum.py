@@ -6,14 +6,15 @@ is left, the curvature is nowhere negative, and the point stays where it is when
 weaker: a loss that falls for ever has no such point.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from amble.arrays import norm
+from amble.arrays import Array, Number, norm
 from amble.errors import AmbleError
 from amble.losses.newton import TOLERANCE, minimise
+from amble.losses.objective import NamedLoss, Objective, knows, smoothness_of
 from amble.losses.penalty import Penalty
 
 UNASKED_UP_TO = 10_000  # unknowns of built-in losses: beyond it, finding the optimum may take longer than the run
@@ -41,10 +42,11 @@ NEWTON_STEPS_PENALISED, STUCK_STEPS = 200, 3  # at most; without progress
 SHORTEST = 1e-12  # of a step
 ROUNDING_SLOPE, SLOPE_PENALISED = 1e-15, 1e-10  # of the slope at zero: less is rounding; more is no optimum
 NEGATIVE = 1e-4  # of the largest curvature: a negative one beyond it is more than the difference's error
+Times = Callable[[Array], Array]  # a gradient, or the product of a matrix with a vector
 
 
 class Optimum(NamedTuple):
-    w: Any
+    w: Array
     value: float  # sum_i f_i(w)
 
 
@@ -83,12 +85,27 @@ class Watch:
             raise GivenUp(f"the optimum of your losses was not found with {self.gradients_max:,} of their gradients.")
 
 
-def find(problem: Any, watch: Watch | None = None) -> Optimum | NoOptimum:
+class Losses(Protocol):
+    """What a search asks of a problem: sum_i f_i, which is one built-in loss or the sum of a user's own."""
+
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def total(self) -> NamedLoss | None: ...
+    @property
+    def penalty(self) -> Penalty | None: ...
+    @property
+    def own(self) -> Sequence[Objective] | None: ...
+    def value(self, w: Array, /) -> Number: ...
+    def grad(self, w: Array, /) -> Array: ...
+
+
+def find(problem: Losses, watch: Watch | None = None) -> Optimum | NoOptimum:
     """The minimiser of sum_i f_i and the penalty (the shortest, if there are several), or why it is not known."""
     watch = watch or Watch()
     try:
         if problem.total is None:
-            w = of_own(problem, watch)
+            w = of_own(problem, problem.own or (), watch)
         elif problem.penalty is not None:
             w = of_penalised(problem.total, problem.penalty, np.zeros(problem.dimension), watch)
         elif problem.total.quadratic:
@@ -103,22 +120,24 @@ def find(problem: Any, watch: Watch | None = None) -> Optimum | NoOptimum:
     return Optimum(w, value)
 
 
-def of_quadratic(f: Any, zero: Any) -> Any:
+def of_quadratic(f: NamedLoss, zero: Array) -> Array:
     """In the scaling of the diagonal, so that units do not matter; where that leaves several, the shortest as it is."""
     A, b = f.hessian(zero), -f.grad(zero)
     diagonal = np.diagonal(A)
     scale = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(scale[:, None] * A * scale)
     if values[0] > 1e-13 * values[-1]:
-        return scale * (vectors @ ((vectors.T @ (scale * b)) / values))
+        even: Array = scale * (vectors @ ((vectors.T @ (scale * b)) / values))
+        return even
     values, vectors = np.linalg.eigh(A)
     solid = values > 1e-13 * values[-1]
-    return vectors[:, solid] @ ((vectors[:, solid].T @ b) / values[solid])
+    shortest: Array = vectors[:, solid] @ ((vectors[:, solid].T @ b) / values[solid])
+    return shortest
 
 
-def of_convex(f: Any, zero: Any, watch: Watch) -> Any:
+def of_convex(f: NamedLoss, zero: Array, watch: Watch) -> Array:
     """A built-in loss without a closed form: Newton's method within each proximal step."""
-    each, scale, smoothness, curvature = np.asarray(f.curvatures), np.ones_like(zero), f.smoothness, f.curvature
+    each, scale, smoothness, curvature = np.asarray(f.curvatures), np.ones_like(zero), smoothness_of(f), f.curvature
     if each.max() > UNEVEN * min(each[each > 0], default=1.0):  # columns of unlike units: make them even
         scale = 1 / np.sqrt(np.where(each > 0, each, 1.0))
         smoothness, curvature = (scale**2 * each).sum(), (scale**2 * each).mean()
@@ -126,7 +145,7 @@ def of_convex(f: Any, zero: Any, watch: Watch) -> Any:
     w, moved = loosen(
         lambda w, weight: minimise(watched, w, weight, w, TOLERANCE),
         zero,
-        [1e-8 * 10.0**-k * curvature for k in range(6)],
+        [1e-8 * 10.0**-k * float(curvature) for k in range(6)],
     )
     w = scale * w
     # no convex loss is lower beyond its minimiser: the loss of rows that a plane separates falls for ever, and slowly
@@ -141,14 +160,14 @@ def of_convex(f: Any, zero: Any, watch: Watch) -> Any:
     return w
 
 
-def of_penalised(f: Any, penalty: Penalty, w: Any, watch: Watch) -> Any:
+def of_penalised(f: NamedLoss, penalty: Penalty, w: Array, watch: Watch) -> Array:
     """Newton's method with the penalty as it is (proximal Newton): each step minimises the losses' quadratic model and
     the penalty, and is halved until the sum of both falls. The slopes that are left say whether it has arrived."""
 
-    def value(w: Any) -> float:
+    def value(w: Array) -> float:
         return float(f.value(w) + penalty.value(w))
 
-    def slope(w: Any, g: Any, H: Any) -> float:
+    def slope(w: Array, g: Array, H: Array) -> float:
         """The largest that is left, each in the units of its curvature."""
         each = np.sqrt(np.diagonal(H) + penalty.ridge)
         return float(np.max(penalty.slopes(w, g) / np.where(each > 0, each, 1.0)))
@@ -172,7 +191,8 @@ def of_penalised(f: Any, penalty: Penalty, w: Any, watch: Watch) -> Any:
     if not left <= SLOPE_PENALISED * first:
         raise AmbleError(
             f"there is no centralised optimum under this penalty, or none was found: a slope of {left:.0e} is left, of "
-            f"{first:.0e} that the losses have at zero; columns without a penalty may separate the classes: leave fewer unpenalised."
+            f"{first:.0e} that the losses have at zero; columns without a penalty may separate the classes: leave none "
+            "unpenalised."
         )
     return best
 
@@ -180,36 +200,36 @@ def of_penalised(f: Any, penalty: Penalty, w: Any, watch: Watch) -> Any:
 class Watched:
     """A built-in loss of u, for w = scale u, that counts gradients and products with the Hessian without a limit."""
 
-    def __init__(self, f: Any, scale: Any, smoothness: Any, watch: Watch) -> None:
+    def __init__(self, f: NamedLoss, scale: Array, smoothness: Number, watch: Watch) -> None:
         self.f, self.scale, self.smoothness, self.watch = f, scale, smoothness, watch
 
-    def value(self, u: Any) -> Any:
+    def value(self, u: Array) -> Number:
         return self.f.value(self.scale * u)
 
-    def grad(self, u: Any) -> Any:
+    def grad(self, u: Array) -> Array:
         self.watch.count()
         return self.scale * self.f.grad(self.scale * u)
 
-    def hessian(self, u: Any) -> Any:
+    def hessian(self, u: Array) -> Array:
         return self.scale[:, None] * self.f.hessian(self.scale * u) * self.scale
 
-    def hessian_times(self, u: Any) -> Callable[[Any], Any]:
+    def hessian_times(self, u: Array) -> Times:
         times = self.f.hessian_times(self.scale * u)
 
-        def watched(v: Any) -> Any:
+        def watched(v: Array) -> Array:
             self.watch.count()
             return self.scale * times(self.scale * v)
 
         return watched
 
 
-def of_own(problem: Any, watch: Watch) -> Any:
+def of_own(problem: Losses, own: Sequence[Objective], watch: Watch) -> Array:
     """Losses of which only value and gradient are known: Newton's method with differences of gradients."""
-    if not all(hasattr(f, "value") and hasattr(f, "grad") for f in problem.own):
+    if not all(knows(f, "value") and knows(f, "grad") for f in own):
         raise AmbleError("the optimum of your own objectives is found with their value and grad; give them both.")
     rng, zero = np.random.default_rng(0), np.zeros(problem.dimension)
     with np.errstate(all="ignore"):
-        slope = sum(float(norm(np.asarray(f.grad(zero), np.float64))) for f in problem.own)
+        slope = sum(float(norm(np.asarray(f.grad(zero), np.float64))) for f in own)
     if not np.isfinite(slope):
         raise AmbleError("the optimum of your losses is not known: their gradients at zero are not finite.")
     f = Differences(problem, watch)
@@ -248,7 +268,7 @@ def of_own(problem: Any, watch: Watch) -> Any:
     return w
 
 
-def loosen(step: Callable[[Any, float], Any], w: Any, weights: list[float]) -> tuple[Any, float]:
+def loosen(step: Callable[[Array, float], Array], w: Array, weights: list[float]) -> tuple[Array, float]:
     """Proximal steps of ever smaller weight, each of which holds still what the losses leave free; and how far the last
     one moved, relative to the length."""
     for weight in weights:
@@ -258,7 +278,7 @@ def loosen(step: Callable[[Any, float], Any], w: Any, weights: list[float]) -> t
     return w, float(norm(w - before) / (norm(w) or 1.0))
 
 
-def falls_on(value: Callable[[Any], float], w: Any, slope: float, rng: np.random.Generator) -> bool:
+def falls_on(value: Callable[[Array], float], w: Array, slope: float, rng: np.random.Generator) -> bool:
     """Whether the loss near w is lower than the remaining slope can explain."""
     here, h = value(w), 10 * DIFFERENCE * (float(norm(w)) or 1.0)
     ways = [h * unit(rng.normal(size=len(w))) for _ in range(PROBES_EACH)]
@@ -269,26 +289,26 @@ def falls_on(value: Callable[[Any], float], w: Any, slope: float, rng: np.random
 class Differences:
     """The sum of all losses with its Hessian by differences of gradients, for Newton's method."""
 
-    def __init__(self, problem: Any, watch: Watch) -> None:
+    def __init__(self, problem: Losses, watch: Watch) -> None:
         self.problem, self.watch, self.smoothness = problem, watch, 1.0
 
-    def value(self, w: Any) -> float:
+    def value(self, w: Array) -> float:
         return float(self.problem.value(w))
 
-    def grad(self, w: Any) -> Any:
+    def grad(self, w: Array) -> Array:
         self.watch.spend()
         return np.asarray(self.problem.grad(w), np.float64)
 
-    def hessian(self, w: Any) -> Any:
+    def hessian(self, w: Array) -> Array:
         H = np.stack([hessian_times(self.grad, w)(v) for v in np.eye(len(w))])
         return (H + H.T) / 2
 
-    def hessian_times(self, w: Any) -> Callable[[Any], Any]:
+    def hessian_times(self, w: Array) -> Times:
         times = hessian_times(self.grad, w)
         return lambda v: norm(v) * times(unit(v))
 
 
-def check_convex(grad: Callable[[Any], Any], dimension: int, rng: np.random.Generator) -> None:
+def check_convex(grad: Times, dimension: int, rng: np.random.Generator) -> None:
     """A convex loss has (grad a - grad b).(a - b) >= 0 for any two points; pairs at several lengths are tried."""
     for length in PROBES:
         for _ in range(PROBES_EACH):
@@ -296,7 +316,7 @@ def check_convex(grad: Callable[[Any], Any], dimension: int, rng: np.random.Gene
             check_pair(a, b, grad(a), grad(b))
 
 
-def check_line(grad: Callable[[Any], Any], center: Any, way: Any, places: Any) -> None:
+def check_line(grad: Times, center: Array, way: Array, places: Array) -> None:
     """Along a line, from place to place, the slope of a convex loss never falls."""
     points = [center + place * way for place in places]
     slopes = [grad(point) for point in points]
@@ -305,7 +325,7 @@ def check_line(grad: Callable[[Any], Any], center: Any, way: Any, places: Any) -
 
 
 @np.errstate(all="ignore")
-def check_pair(a: Any, b: Any, slope_a: Any, slope_b: Any) -> None:
+def check_pair(a: Array, b: Array, slope_a: Array, slope_b: Array) -> None:
     change = float((slope_a - slope_b) @ (a - b))
     noise = BENT_BACK * float((norm(slope_a) + norm(slope_b)) * norm(a - b))
     if change < -noise:
@@ -315,13 +335,13 @@ def check_pair(a: Any, b: Any, slope_a: Any, slope_b: Any) -> None:
         )
 
 
-def hessian_times(grad: Callable[[Any], Any], w: Any) -> Callable[[Any], Any]:
+def hessian_times(grad: Times, w: Array) -> Times:
     """The product of the Hessian at w with a vector of length 1, by a central difference of gradients."""
     h = DIFFERENCE * (float(norm(w)) or 1.0)
     return lambda v: (np.asarray(grad(w + h * v), np.float64) - np.asarray(grad(w - h * v), np.float64)) / (2 * h)
 
 
-def curvatures(times: Callable[[Any], Any], dimension: int, rng: np.random.Generator) -> tuple[float, float]:
+def curvatures(times: Times, dimension: int, rng: np.random.Generator) -> tuple[float, float]:
     """The smallest and the largest curvature that Lanczos' method sees: of few unknowns, those of all directions."""
     basis, product = [unit(rng.normal(size=dimension))], []
     for _ in range(min(dimension, LANCZOS_STEPS)):
@@ -339,5 +359,5 @@ def curvatures(times: Callable[[Any], Any], dimension: int, rng: np.random.Gener
     return float(seen[0]), float(seen[-1])
 
 
-def unit(v: Any) -> Any:
+def unit(v: Array) -> Array:
     return v / norm(v)

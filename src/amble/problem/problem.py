@@ -2,36 +2,28 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from amble.arrays import Tree, tree_map
-from amble.data.datasets import Dataset
-from amble.data.partition import Parts, by_group, partition, settle
-from amble.errors import AmbleError, expect, is_whole, shown
-from amble.losses import LOSSES, own
+from amble.arrays import Array, Number, Tree, tree_map
+from amble.data.partition import Parts
+from amble.data.targets import Targets
+from amble.errors import AmbleError, shown
+from amble.losses import LOSSES, Loss, NamedLoss, Objective, named, own
 from amble.losses.penalty import Penalty
-from amble.problem.assemble import Heldout, Scaling, assemble, check_rows
-from amble.problem.optimum import (
-    UNASKED_GRADIENTS,
-    UNASKED_UP_TO,
-    UNASKED_UP_TO_OWN,
-    UNASKED_UP_TO_PENALISED,
-    NoOptimum,
-    Optimum,
-    Watch,
-    find,
-)
+from amble.problem.assemble import Heldout, Scaling, assemble
+from amble.problem.dealing import Rows, deal, gather
+from amble.problem.extras import Extras, extras, of_agents
+from amble.problem.optimum import Optimum
 from amble.problem.penalising import penalty_settings
-from amble.problem.prediction import check_model, guess, predict, score
-from amble.problem.rows import check_pairs, heldout_rows, hold_out, in_order, infer_task, names_of
-
-SCORES_AT_ONCE = 2**22
-AGENTS = 20  # where no number is given
+from amble.problem.prediction import check_model, metrics, predict
+from amble.problem.reference import Searched, verified
+from amble.problem.rows import heldout_rows, task_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +41,11 @@ class Problem:
     agents: int
     dimension: int
     stacked: Tree = None
-    own: Sequence[Any] | None = None
-    total: Any = None  # sum_i f_i as one objective, for evaluation only: no agent could compute it
+    own: Sequence[Objective] | None = None
+    total: NamedLoss | None = None  # sum_i f_i as one objective, for evaluation only: no agent could compute it
     penalty: Penalty | None = None  # on the whole sum, beside the ridge that the losses hold
     heldout: Heldout | None = None
-    labels: Any = None  # the classes in the order of the model's columns
+    labels: Targets | None = None  # the classes in the order of the model's columns
     settings: dict[str, Any] = field(default_factory=dict)
     scaling: Scaling | None = None
     parts: Parts | None = None
@@ -61,14 +53,13 @@ class Problem:
     target: str | None = None  # the name of what is predicted
     names: tuple[str, ...] | None = None  # of the agents, where each is a group of rows
     holdings: dict[str, Any] | None = None  # who holds what: rows of each label, or the spread of the targets
-    _given_up: list[tuple[int, NoOptimum]] = field(
-        default_factory=list, init=False
-    )  # unasked searches that ended early
+    loss: str | None = None  # its name, where it has one
+    searched: Searched = field(default_factory=Searched, init=False)  # for the optimum
 
     def __repr__(self) -> str:
         return f"Problem({self.name}: {self.task}, {self.agents} agents, {self.dimension} unknowns)"
 
-    def objective(self, i: int) -> Any:
+    def objective(self, i: int) -> Objective:
         """The loss of one agent.
 
         Parameters
@@ -86,11 +77,10 @@ class Problem:
         >>> type(problem.objective(3)).__name__
         'LeastSquares'
         """
-        return self.own[i] if self.own is not None else tree_map(lambda a: a[i], self.stacked)
-
-    @cached_property
-    def _optimum(self) -> Optimum | NoOptimum:
-        return find(self)
+        if self.own is not None:
+            return self.own[i]
+        one: Objective = tree_map(lambda a: a[i], self.stacked)
+        return one
 
     def optimum(self) -> Optimum:
         """The centralised optimum, for reference. It is computed when it is first asked for, and verified.
@@ -110,53 +100,9 @@ class Problem:
         >>> round(problem.optimum().value, 3)
         4.853
         """
-        found = self._optimum
-        if isinstance(found, NoOptimum):
-            raise AmbleError(found.why)
-        return found
+        return verified(self)
 
-    def known_optimum(self, watch: Watch | None = None) -> Optimum | NoOptimum:
-        """The optimum that runs are compared with: with many unknowns it is not looked for, and with an expensive
-        search not found, unless `optimum()` has been called.
-
-        Parameters
-        ----------
-        watch : counts the gradients of the search and ends it where they are too many
-
-        Returns
-        -------
-        Optimum, or NoOptimum with the reason as its `why`
-
-        Example
-        -------
-        >>> import amble
-        >>> problem = amble.split(amble.load("diabetes"), agents=20)
-        >>> round(problem.known_optimum().value, 3)
-        4.853
-        """
-        if "_optimum" in self.__dict__:
-            return self._optimum
-        most = UNASKED_UP_TO if self.own is None else UNASKED_UP_TO_OWN
-        if self.penalty is not None:
-            most = UNASKED_UP_TO_PENALISED
-        if self.dimension > most:
-            return NoOptimum(
-                f"the optimum of {self.dimension:,} unknowns is not looked for unasked (above {most:,}); "
-                "call problem.optimum() before the run to have it."
-            )
-        watch = watch or Watch(UNASKED_GRADIENTS)
-        if self._given_up and watch.gradients_max <= self._given_up[-1][0]:
-            return self._given_up[-1][1]
-        result = find(self, watch)
-        if isinstance(result, Optimum) or result.settled:
-            self.__dict__["_optimum"] = result
-            return result
-        advice = "call problem.optimum() before the run for a longer search"
-        given_up = NoOptimum(f"{result.why.rstrip('.')}; {advice}.", settled=False)
-        self._given_up.append((watch.gradients_max, given_up))
-        return given_up
-
-    def value(self, w: Any) -> Any:
+    def value(self, w: Array) -> Number:
         """The loss of all agents together, sum_i f_i(w), and the penalty, if there is one.
 
         Parameters
@@ -174,10 +120,10 @@ class Problem:
         >>> round(float(problem.value(problem.optimum().w)), 3)
         4.853
         """
-        loss = self.total.value(w) if self.own is None else sum(f.value(w) for f in self.own)
+        loss = self.total.value(w) if self.total is not None else sum(f.value(w) for f in self.own or ())
         return loss if self.penalty is None else loss + self.penalty.value(w)
 
-    def grad(self, w: Any) -> Any:
+    def grad(self, w: Array) -> Array:
         """The gradient of sum_i f_i, without the penalty, which may have corners.
 
         Parameters
@@ -195,19 +141,23 @@ class Problem:
         >>> bool(abs(problem.grad(problem.optimum().w)).max() < 1e-9)
         True
         """
-        return self.total.grad(w) if self.own is None else sum(f.grad(w) for f in self.own)
+        return self.total.grad(w) if self.total is not None else np.asarray(sum(f.grad(w) for f in self.own or ()))
 
-    def predict(self, w: Any, X: Any) -> Any:
+    def predict(
+        self, w: ArrayLike, X: ArrayLike, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
+    ) -> Targets:
         """Predictions of a model.
 
         Parameters
         ----------
         w : the model, such as run.model
         X : rows (d, p) in their own units, not scaled; a DataFrame's columns are taken by name
+        offset, exposure : of these rows, for poisson and gamma
 
         Returns
         -------
-        array of d targets in their own units, or labels
+        array of d targets in their own units, or labels; of cox, logarithms of the hazard relative to that of a row at
+        the columns' means
 
         Example
         -------
@@ -218,9 +168,10 @@ class Problem:
         """
         if self.scaling is None:
             raise AmbleError("this problem was made from objectives, not from rows; it has nothing to predict with.")
-        return predict(w, X, self.scaling, self.settings.get("intercept", True), self.labels, self.columns)
+        about = self.settings.get("intercept", True), self.labels, self.columns, self.loss
+        return predict(w, X, self.scaling, *about, offset, exposure)
 
-    def metric(self, w: Any) -> float:
+    def metric(self, w: ArrayLike) -> float:
         """How good a model is on the held-out rows.
 
         Parameters
@@ -229,7 +180,7 @@ class Problem:
 
         Returns
         -------
-        float : the NMSE |Xw - y|^2 / |y - mean(y_train)|^2, or the accuracy; nan without held-out rows
+        float : the NMSE |Xw - y|^2 / |y - mean(y_train)|^2, or the accuracy; nan without held-out rows, and for cox
 
         Example
         -------
@@ -240,36 +191,28 @@ class Problem:
         """
         return float(self.metrics(check_model(w)[None])[0])
 
-    def metrics(self, W: Any) -> Any:
+    def metrics(self, W: Array) -> Array:
         """The metric of several models, computed in blocks, so that memory stays bounded.
 
-        Parameters
-        ----------
-        W : one model per row
+                Parameters
+                ----------
+                W : one model per row
 
-        Returns
-        -------
-        array with the metric of each
+                Returns
+                -------
+                array with the metric of each
 
-        Example
-        -------
-        >>> import numpy as np
-        >>> import amble
-        >>> problem = amble.split(amble.load("diabetes"), agents=20)
-        >>> w = problem.optimum().w
-        >>> problem.metrics(np.array([w, 0 * w])).round(2)
-        array([0.48, 1.  ])
+                Example
+                -------
+                >>> import numpy as np
+        from numpy.typing import ArrayLike
+                >>> import amble
+                >>> problem = amble.split(amble.load("diabetes"), agents=20)
+                >>> w = problem.optimum().w
+                >>> problem.metrics(np.array([w, 0 * w])).round(2)
+                array([0.48, 1.  ])
         """
-        found = np.full(len(W), np.nan)
-        finite = np.flatnonzero(np.isfinite(W).all(axis=1))
-        if self.heldout is None or not len(finite):
-            return found
-        X, y, mean = self.heldout
-        at_once = max(1, SCORES_AT_ONCE * X.shape[1] // (X.shape[0] * self.dimension))
-        for some in np.split(finite, range(at_once, len(finite), at_once)):
-            predicted = guess(W[some], X, 0 if self.labels is None else len(self.labels))
-            found[some] = score(predicted, y, mean, self.task == "regression")
-        return found
+        return metrics(W, self.heldout, 0 if self.labels is None else len(self.labels), self.loss)
 
     def plot_partition(self, path: str | Path) -> Path:
         """A picture of who holds what: each agent's labels, or its rows and the spread of their targets.
@@ -301,43 +244,47 @@ class Problem:
             sha.update(np.ascontiguousarray(leaf).data)
         for leaf in self.penalty or ():
             sha.update(np.ascontiguousarray(leaf).data)
-        for answer in own.answers(
-            self.own or (), self.dimension
-        ):  # objectives of your own are known by what they answer at one point each
+        # objectives of your own are known by what they answer at one point each
+        for answer in own.answers(self.own or (), self.dimension):
             sha.update(answer.tobytes())
         return sha.hexdigest()[:16]
 
     @staticmethod
     def from_arrays(
-        X: Any,
-        y: Any,
+        X: ArrayLike,
+        y: ArrayLike,
         *,
         task: str | None = None,
         agents: int | None = None,
-        X_test: Any = None,
-        y_test: Any = None,
+        X_test: ArrayLike | None = None,
+        y_test: ArrayLike | None = None,
         how: str = "even",
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         seed: int = 0,
         ridge: float = 1e-4,
         l1: float = 0.0,
-        positive: bool | Sequence[Any] = False,
-        unpenalised: Sequence[Any] = (),
+        positive: bool | Sequence[int | str] = False,
+        unpenalised: Sequence[int | str] = (),
         intercept: bool = True,
         scale: bool = True,
-        weights: str = "agents",
+        weights: str = "rows",
         loss: str | None = None,
         name: str = "data",
         alpha: float | None = None,
-        sizes: Any = None,
+        sizes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        offset_test: ArrayLike | None = None,
     ) -> "Problem":
         """Rows in one place, dealt out to agents.
 
         Parameters
         ----------
-        X, y : rows (d, p) and targets (d): arrays, lists or a DataFrame, whose column names are kept
-        task : regression or classification; without it, targets that are text or whole numbers of at most 20 values are
-            labels, as in `read_file`
+        X, y : rows (d, p) and targets (d): arrays, lists or a DataFrame, whose column names are kept. A target of cox is
+            the time of an event, or minus the time at which the row was censored
+        task : regression or classification; without it, that of the loss or, without one, targets that are text or whole
+            numbers of at most 20 values are labels, as in `read_file`
         agents : how many, by default 20
         X_test, y_test : rows to judge models by, which no agent has
         how : even, sorted, by-label, dirichlet, by-sizes
@@ -351,12 +298,17 @@ class Problem:
             methods the full form of Relay takes it
         positive : columns whose coefficients may not be below zero: True for all, or a list of names or numbers
         unpenalised : columns without ridge and l1: a list of names or numbers
-        intercept : whether the model has one
-        scale : whether columns (and the target of a regression) are brought to mean 0 and standard deviation 1
-        weights : agents (all count alike, as in the paper) or rows (all rows count alike, as if pooled)
-        loss : the name of one that fits the task, such as softmax; without it, the first that does. The help of
-            amble compare lists all
+        intercept : whether the model has one; that of cox never has
+        scale : whether columns (and the target of a regression) are brought to mean 0 and standard deviation 1. Targets
+            of poisson, gamma and cox stay as they are
+        weights : rows (all rows count alike, as if pooled) or agents (all agents count alike, as in the paper)
+        loss : the name of one that fits the task, such as poisson; without it, the first that does. docs/losses.md and
+            the help of amble compare list all
         name : of the data, for tables and pages
+        sample_weight : how much each row counts, zero or more; by default 1
+        offset : of poisson and gamma: what is added to each row's linear predictor
+        exposure : of the same: what the mean is proportional to, such as years or area; its logarithm is added
+        offset_test : the offset of the test rows, the logarithm of the exposure included
 
         Returns
         -------
@@ -371,56 +323,41 @@ class Problem:
         >>> amble.Problem.from_arrays(X, ["low", "low", "high", "high"], agents=2)
         Problem(data: classification, 2 agents, 2 unknowns)
         """
-        columns = names_of(X)
-        y, task = infer_task(y, task)
-        X, y = check_rows(in_order(X, None, "the data"), y, task, "the data")
-        if agents is not None and (not is_whole(agents) or agents < 1):
-            raise AmbleError(f"agents={agents} was given; at least one agent is needed, and whole ones.")
-        dealing = settle(how, alpha, sizes, groups is not None)
-        names = None
-        if groups is not None:
-            names, parts = by_group(groups, len(y))
-            if agents not in (None, len(names)):
-                raise AmbleError(
-                    f"agents={agents} was given with {len(names)} groups, one agent each; leave agents out."
-                )
-        else:
-            parts = partition(how, y, AGENTS if agents is None else agents, seed, task=task, alpha=alpha, sizes=sizes)
-        test = heldout_rows(X_test, y_test, task, columns)
-        options: dict[str, Any] = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights}
-        options |= penalty_settings(l1, positive, unpenalised, X.shape[1], columns)
-        if loss is not None:
-            options["loss"] = loss
-        settings = {**dealing, "seed": int(seed), **options}
-        fields = assemble(X, y, parts, test, task=task, **options)
-        if names is not None and fields["holdings"] is not None:
-            fields["holdings"]["agents"] = list(names)
-        return Problem(name, task, **fields, settings=settings, columns=columns, names=names)
+        rows = deal(X, y, task_of(task, loss), agents, how, groups, seed, alpha, sizes)
+        extra = extras(len(rows.y), "the data", sample_weight, offset, exposure)
+        options = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights, "loss": loss}
+        options |= penalty_settings(l1, positive, unpenalised, rows.X.shape[1], rows.columns)
+        return from_rows(rows, name, X_test, y_test, options, extra, offset_test)
 
     @staticmethod
     def from_agents(
-        rows: Sequence[tuple[Any, Any]],
+        rows: Sequence[tuple[ArrayLike, ArrayLike]],
         *,
         task: str | None = None,
-        X_test: Any = None,
-        y_test: Any = None,
+        X_test: ArrayLike | None = None,
+        y_test: ArrayLike | None = None,
         ridge: float = 1e-4,
         l1: float = 0.0,
-        positive: bool | Sequence[Any] = False,
-        unpenalised: Sequence[Any] = (),
+        positive: bool | Sequence[int | str] = False,
+        unpenalised: Sequence[int | str] = (),
         intercept: bool = True,
         scale: bool = True,
-        weights: str = "agents",
+        weights: str = "rows",
         loss: str | None = None,
         name: str = "data",
+        sample_weight: Sequence[ArrayLike] | None = None,
+        offset: Sequence[ArrayLike] | None = None,
+        exposure: Sequence[ArrayLike] | None = None,
+        offset_test: ArrayLike | None = None,
     ) -> "Problem":
         """Rows that agents already hold.
 
         Parameters
         ----------
         rows : one pair (X, y) per agent
-        task, X_test, y_test, ridge, l1, positive, unpenalised, intercept, scale, weights, loss, name : as of
-            `from_arrays`
+        task, X_test, y_test, ridge, l1, positive, unpenalised, intercept, scale, weights, loss, name, offset_test : as
+            of `from_arrays`
+        sample_weight, offset, exposure : as of `from_arrays`, but a list with an array per agent
 
         Returns
         -------
@@ -433,28 +370,14 @@ class Problem:
         >>> amble.Problem.from_agents([north, south])
         Problem(data: regression, 2 agents, 2 unknowns)
         """
-        pairs = check_pairs(rows)
-        columns = names_of(pairs[0][0])
-        if task is None:
-            _, task = infer_task(np.concatenate([np.asarray(y).ravel() for _, y in pairs]), None)
-        checked = []
-        for i, (X, y) in enumerate(pairs):
-            checked.append(check_rows(in_order(X, columns, f"agent {i}'s rows"), y, task, f"agent {i}"))
-        widths = {X.shape[1] for X, _ in checked}
-        if len(widths) != 1:
-            raise AmbleError(f"agents disagree on the number of columns: {sorted(widths)}; give all the same columns.")
-        ends = np.cumsum([len(y) for _, y in checked])
-        parts = np.split(np.arange(ends[-1]), ends[:-1])
-        X, y = (np.concatenate(side) for side in zip(*checked, strict=True))
-        options: dict[str, Any] = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights}
-        options |= penalty_settings(l1, positive, unpenalised, X.shape[1], columns)
-        if loss is not None:
-            options["loss"] = loss
-        fields = assemble(X, y, parts, heldout_rows(X_test, y_test, task, columns), task=task, **options)
-        return Problem(name, task, **fields, settings={"how": "given", **options}, columns=columns)
+        options = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights, "loss": loss}
+        held = gather(rows, task_of(task, loss))
+        options |= penalty_settings(l1, positive, unpenalised, held.X.shape[1], held.columns)
+        extra = of_agents([len(part) for part in held.parts], sample_weight, offset, exposure)
+        return from_rows(held, name, X_test, y_test, options, extra, offset_test)
 
     @staticmethod
-    def from_objectives(objectives: Sequence[Any], dimension: int, name: str = "own") -> "Problem":
+    def from_objectives(objectives: Sequence[Loss], dimension: int, name: str = "own") -> "Problem":
         """Losses of your own.
 
         Parameters
@@ -495,75 +418,30 @@ class Problem:
         if len(kinds) == 1 and kinds <= set(LOSSES.values()) and len(shapes) == 1:
             stacked = tree_map(lambda *leaves: np.stack(leaves), *objectives)
             return Problem(name, "custom", len(objectives), dimension, stacked=stacked, total=stacked.pooled())
-        return Problem(name, "custom", len(objectives), dimension, own=list(objectives))
+        # a run checks that they have what its method asks for
+        own_losses = [cast(Objective, f) for f in objectives]
+        return Problem(name, "custom", len(objectives), dimension, own=own_losses)
 
 
-def split(
-    data: Dataset,
-    agents: int | None = None,
-    how: str = "even",
-    seed: int = 0,
-    test: float = 0.2,
-    *,
-    groups: Any = None,
-    ridge: float = 1e-4,
-    l1: float = 0.0,
-    positive: bool | Sequence[Any] = False,
-    unpenalised: Sequence[Any] = (),
-    intercept: bool = True,
-    scale: bool = True,
-    weights: str = "agents",
-    loss: str | None = None,
-    alpha: float | None = None,
-    sizes: Any = None,
+def from_rows(
+    rows: Rows,
+    name: str,
+    X_test: ArrayLike | None,
+    y_test: ArrayLike | None,
+    options: dict[str, Any],
+    extra: Extras,
+    offset_test: ArrayLike | None,
 ) -> Problem:
-    """A data set dealt out to agents.
-
-    Parameters
-    ----------
-    data : from amble.load or amble.read_file, or an amble.Dataset of your own
-    test : the share of rows held out first, where the data set has no published test part; every group keeps a row
-    groups : a label per row of the data, as of `from_arrays`; by default those that `read_file(by=...)` has read
-    agents, how, seed, ridge, l1, positive, unpenalised, intercept, scale, weights, loss, alpha, sizes : as of
-        `Problem.from_arrays`
-
-    Returns
-    -------
-    Problem
-
-    Example
-    -------
-    >>> import amble
-    >>> amble.split(amble.load("digits"), agents=10, how="dirichlet", alpha=0.1)
-    Problem(digits: classification, 10 agents, 650 unknowns)
-    """
-    advice = "give an amble.Dataset, such as amble.load('diabetes') or amble.read_file('rows.csv')"
-    expect(data, Dataset, "the data", advice)
-    X, y = check_rows(in_order(data.X, data.columns, data.name), data.y, data.task, data.name)
-    groups = data.groups if groups is None else groups
-    if groups is not None:
-        by_group(groups, len(y))  # one label per row, before any is held out
-        groups = np.asarray(groups)
-    penalties = penalty_settings(l1, positive, unpenalised, X.shape[1], data.columns)
-    rows = hold_out(replace(data, X=X, y=y, groups=groups), test, seed)
-    problem = Problem.from_arrays(
-        rows.X,
-        rows.y,
-        task=data.task,
-        agents=agents,
-        X_test=rows.X_test,
-        y_test=rows.y_test,
-        how=how,
-        groups=rows.groups,
-        seed=seed,
-        ridge=ridge,
-        **penalties,
-        intercept=intercept,
-        scale=scale,
-        weights=weights,
-        loss=loss,
-        name=data.name,
-        alpha=alpha,
-        sizes=sizes,
-    )
-    return replace(problem, settings={**problem.settings, "test": test}, columns=data.columns, target=data.target)
+    """The problem of all agents' rows. The options are those of `assemble`; a loss that is None is left out."""
+    chosen = {option: value for option, value in options.items() if option != "loss" or value is not None}
+    if "loss" in chosen:
+        chosen["loss"] = named(chosen["loss"])
+        if LOSSES[chosen["loss"]].link() == "hazard":
+            chosen["intercept"] = False
+    test = heldout_rows(X_test, y_test, rows.task, rows.columns)
+    moved = None if test is None else extras(len(test[1]), "the test data", offset=offset_test).offset
+    fields = assemble(rows.X, rows.y, rows.parts, test, task=rows.task, **chosen, extra=extra, offset_test=moved)
+    if rows.names is not None and fields["holdings"] is not None:
+        fields["holdings"]["agents"] = list(rows.names)
+    settings = {**rows.settings, **chosen}
+    return Problem(name, rows.task, **fields, settings=settings, columns=rows.columns, names=rows.names)

@@ -1,19 +1,43 @@
 """Rows as users have them: arrays, lists or DataFrames, with targets that are amounts or labels."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from amble.arrays import Array
 from amble.data.datasets import Dataset
-from amble.data.targets import labels_or_amounts
+from amble.data.targets import Targets, labels_or_amounts
 from amble.errors import AmbleError, is_number, shown
+from amble.losses import LOSSES, named
 from amble.problem.assemble import check_rows
+from amble.problem.extras import extras
 from amble.randomness import check_seed
 
 
-def check_width(X: Any, width: int, whose: str) -> Any:
+@runtime_checkable
+class Frame(Protocol):
+    """A DataFrame: of pandas, or of a library with its names."""
+
+    columns: Iterable[object]
+    dtypes: object
+
+    def __array__(self) -> NDArray[Any]: ...
+
+
+@runtime_checkable
+class Sparse(Protocol):
+    """A sparse matrix of SciPy, or of a library with its names."""
+
+    shape: tuple[int, ...]
+    nnz: int
+
+    def toarray(self) -> Array: ...
+
+
+def check_width(X: ArrayLike, width: int, whose: str) -> Array:
     """X as numbers of (rows, columns), as many columns as in training."""
     try:
         X = np.asarray(X, np.float64, order="C")  # so that the same rows give the same bits
@@ -26,14 +50,14 @@ def check_width(X: Any, width: int, whose: str) -> Any:
     return X
 
 
-def names_of(X: Any) -> tuple[str, ...] | None:
+def names_of(X: ArrayLike) -> tuple[str, ...] | None:
     """The names of a DataFrame's columns."""
-    return tuple(map(str, X.columns)) if hasattr(X, "columns") and hasattr(X, "dtypes") else None
+    return tuple(map(str, X.columns)) if isinstance(X, Frame) else None
 
 
-def in_order(X: Any, columns: Sequence[str] | None, whose: str) -> Any:
+def in_order(X: ArrayLike | Sparse, columns: Sequence[str] | None, whose: str) -> ArrayLike:
     """A DataFrame's columns in the order of training; anything else as it is. A sparse matrix is refused."""
-    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+    if isinstance(X, Sparse):
         size = f"{8 * X.shape[0] * X.shape[-1] / 1e6:,.3g} MB"
         raise AmbleError(f"{whose}: X is sparse and amble computes on dense rows; give X.toarray() ({size}).")
     names = names_of(X)
@@ -46,10 +70,17 @@ def in_order(X: Any, columns: Sequence[str] | None, whose: str) -> Any:
             if missing
             else f"{whose} have two columns of one name; give each once."
         )
-    return X.iloc[:, [names.index(name) for name in columns]]
+    return np.asarray(X)[:, [names.index(name) for name in columns]]
 
 
-def infer_task(y: Any, task: str | None) -> tuple[Any, str]:
+def task_of(task: str | None, loss: str | None) -> str | None:
+    """The task that was given or, where none was, that of the loss: a loss by name says what its targets are."""
+    if task is not None or loss is None:
+        return task
+    return "regression" if LOSSES[named(loss)].fits(0) else "classification"
+
+
+def infer_task(y: ArrayLike, task: str | None) -> tuple[ArrayLike, str]:
     """Targets and their task: text and few whole numbers are labels, unless the task is said."""
     if task is not None:
         return y, task
@@ -59,7 +90,9 @@ def infer_task(y: Any, task: str | None) -> tuple[Any, str]:
     return labels_or_amounts(values, None) if np.isfinite(values).all() else (values, "regression")
 
 
-def heldout_rows(X: Any, y: Any, task: str, columns: tuple[str, ...] | None) -> tuple[Any, Any] | None:
+def heldout_rows(
+    X: ArrayLike | None, y: ArrayLike | None, task: str, columns: tuple[str, ...] | None
+) -> tuple[Array, Targets] | None:
     if X is None and y is not None:
         raise AmbleError("y_test was given without X_test; give both, or neither.")
     return None if X is None else check_rows(in_order(X, columns, "the test data"), y, task, "the test data")
@@ -82,11 +115,15 @@ def hold_out(data: Dataset, test: float, seed: int) -> Dataset:
         if not len(out):
             raise AmbleError(f"{data.name} has too few rows per group to hold some out; give more rows, or test=0.")
     kept = np.setdiff1d(order, out)
-    rest = None if groups is None else groups[kept]
-    return replace(data, X=X[kept], y=y[kept], X_test=X[out], y_test=y[out], groups=rest)
+    extra = extras(len(y), data.name, data.sample_weight, data.offset, data.exposure)
+    rest = {"groups": groups, "sample_weight": extra.weight, "offset": extra.offset}
+    chosen = {name: None if each is None else each[kept] for name, each in rest.items()}
+    moved = None if extra.offset is None else extra.offset[out]
+    test_rows = {"X_test": X[out], "y_test": y[out], "offset_test": moved}
+    return replace(data, X=X[kept], y=y[kept], **test_rows, **chosen, exposure=None)
 
 
-def check_pairs(rows: Any) -> list[tuple[Any, Any]]:
+def check_pairs(rows: Sequence[tuple[ArrayLike, ArrayLike]]) -> list[tuple[ArrayLike, ArrayLike]]:
     if not isinstance(rows, Sequence):
         raise AmbleError(f"{shown(rows)} was given as the agents' rows; give a list of pairs (X, y), one per agent.")
     if not rows:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amble import methods
+from amble.problem import reference
 from amble.problem.optimum import NoOptimum, Optimum, Watch
 from amble.problem.problem import Problem
 from amble.results.run import Run
@@ -19,7 +20,7 @@ def with_history(run: Run, problem: Problem, optimum: bool = True, watch: Watch 
     What its history has already was computed from states that are gone, and stays. What is measured from the optimum is
     left out where that is not known; then `problem["optimum"]` says why.
     """
-    best = problem.known_optimum(watch) if optimum else NoOptimum("optimum=False was given")
+    best = reference.known(problem, watch) if optimum else NoOptimum("optimum=False was given")
     sides = {"": run.consensus, "_local": run.local}
     with np.errstate(all="ignore"):  # a diverged model has an infinite loss, and the run says so
         history = costs(run) | run.history | {"objective": np.array([float(problem.value(w)) for w in run.consensus])}

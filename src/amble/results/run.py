@@ -125,12 +125,15 @@ class Run:
         """The method's settings in a few words."""
         return settings_text(self.method)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(
+        self, X: ArrayLike, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
+    ) -> NDArray[Any]:
         """Predictions of the run's model.
 
         Parameters
         ----------
         X : rows (d, p) in the units of training, not scaled; a DataFrame's columns are taken by name
+        offset, exposure : of these rows, for poisson and gamma
 
         Returns
         -------
@@ -148,7 +151,8 @@ class Run:
         if about.get("scaling") is None:
             raise AmbleError("this run was made on objectives, not on rows; it has nothing to predict with.")
         scaling = Scaling(*(np.asarray(about["scaling"][key]) for key in Scaling._fields))  # type: ignore[arg-type]
-        return predict(self.model, X, scaling, about["intercept"], about.get("labels"), about.get("columns"))
+        known = about["intercept"], about.get("labels"), about.get("columns"), about.get("loss")
+        return predict(self.model, X, scaling, *known, offset, exposure)
 
     def time_to(
         self, *, metric: float | None = None, within: float | None = None, cost: str = "time_s", local: bool = False

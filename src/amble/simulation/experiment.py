@@ -17,7 +17,8 @@ from amble.files import read_toml
 from amble.methods import own
 from amble.networks import walks
 from amble.networks.network import Network
-from amble.problem.problem import Problem, split
+from amble.problem.problem import Problem
+from amble.problem.split import split
 from amble.results.kept import check_folder
 from amble.schedule import timing as timings
 from amble.simulation import penalised
@@ -58,7 +59,7 @@ class Experiment:
     unpenalised: list[Any] = field(default_factory=list)  # columns without ridge and l1
     intercept: bool = True
     scale: bool = True
-    weights: str = "agents"
+    weights: str = "rows"
     network: str = "random"
     density: float = 0.7
     walk: str = "auto"

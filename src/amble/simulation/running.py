@@ -123,6 +123,7 @@ def describe(problem: Problem) -> dict[str, Any]:
     if problem.scaling is not None:
         about["scaling"] = {key: np.asarray(value).tolist() for key, value in problem.scaling._asdict().items()}
         about["intercept"] = bool(problem.settings.get("intercept", True))
+        about["loss"] = problem.loss
     if problem.labels is not None:
         about["labels"] = problem.labels.tolist()
     if problem.columns is not None:

@@ -81,7 +81,7 @@ def simulate(
     check_problem(problem)
     check_flags(tune=tune, penalised=penalised, optimum=optimum, progress=progress)
     seed = check_seed(seed)
-    network = networks.make(network, problem.agents, seed=seed)
+    network = networks.as_network(network, problem.agents, seed=seed)
     same: dict[str, Any] = {"walk": walk, "timing": timing, "seed": seed, "start": start, "engine": engine}
     record: dict[str, Any] = {}
     if tune:  # all that can be wrong is said before it

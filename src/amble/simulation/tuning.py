@@ -20,7 +20,7 @@ import numpy as np
 
 from amble import engines, methods
 from amble.arrays import Array
-from amble.losses.objective import number_of
+from amble.losses.objective import knows, number_of
 from amble.methods import Method
 from amble.networks.network import Network
 from amble.problem.problem import Problem
@@ -73,11 +73,11 @@ def rank(trials: Mapping[float, Trial]) -> list[float]:
     """
     low = min((trial.end for trial in trials.values() if not trial.rises), default=np.inf)
 
-    def place(value: float) -> tuple[bool, float, float, float]:
+    def rank(value: float) -> tuple[bool, float, float, float]:
         trial = trials[value]
         return trial.rises, trial.hops_to(low), trial.end, value
 
-    return sorted(trials, key=place)
+    return sorted(trials, key=rank)
 
 
 def tune(
@@ -212,8 +212,9 @@ def all_refused(record: Mapping[str, Any]) -> bool:
 def scale_of(name: str, problem: Problem) -> float:
     """What the setting is measured in: a step in 1/L, a penalty in the mean curvature."""
     each = [problem.stacked] if problem.own is None else problem.own
-    kind = "smoothness" if name == "alpha" else "curvature"
-    values = np.concatenate([np.atleast_1d(np.asarray(number_of(f, kind, 1.0), np.float64)) for f in each])
+    kinds = ("smoothness", "local_smoothness") if name == "alpha" else ("curvature",)
+    sizes = [next((number_of(f, kind, None) for kind in kinds if knows(f, kind)), 1.0) for f in each]
+    values = np.concatenate([np.atleast_1d(np.asarray(size, np.float64)) for size in sizes])
     return float(1 / values.max() if name == "alpha" else values.mean())
 
 

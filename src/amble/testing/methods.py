@@ -52,7 +52,7 @@ def some_problem() -> Problem:
     for d in (5, 7, 9, 12, 16, 21, 30, 40):
         X = rng.normal(size=(d, UNKNOWNS))
         rows.append((X, X @ (1 + rng.normal(size=UNKNOWNS)) + 0.1 * rng.normal(size=d)))
-    return Problem.from_agents(rows, task="regression", ridge=0.1, intercept=False, scale=False)
+    return Problem.from_agents(rows, task="regression", ridge=0.1, intercept=False, scale=False, weights="agents")
 
 
 def some_network() -> networks.Network:

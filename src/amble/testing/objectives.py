@@ -104,7 +104,7 @@ def _check_bounds(f: Any, w: Any, other: Any) -> None:
         change, moved = np.linalg.norm(f.grad(w) - f.grad(other)), np.linalg.norm(w - other)
         holds = change <= f.smoothness * moved * ROUNDING
         _require(holds, f, f"smoothness is {f.smoothness:g}, and grad changes {change / moved:g} times as fast as w.")
-    if hasattr(f, "curvature") and hasattr(f, "hessian"):
+    if hasattr(f, "curvature") and hasattr(f, "hessian") and not hasattr(f, "local_smoothness"):
         mean = np.trace(f.hessian(w)) / len(w)
         holds = mean <= f.curvature * ROUNDING
         _require(holds, f, f"curvature is {f.curvature:g}, less than the Hessian's trace over p, {mean:g}.")

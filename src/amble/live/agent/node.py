@@ -34,6 +34,7 @@ from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.transport import Open, SendAnswer, Transport
 from amble.live.transport.address import Address
+from amble.losses.objective import Objective
 from amble.progress import Flag
 
 ANSWER_S = 600.0  # how long an answer is waited for: a visit may take long; the protocol goes round who is silent
@@ -78,7 +79,7 @@ def _check_of(error: BaseException) -> tuple[str, int]:
 class Node:
     """One agent of a run, from its start to its end."""
 
-    def __init__(self, config: AgentConfig, folder: Path, objective: Any, ending: Flag) -> None:
+    def __init__(self, config: AgentConfig, folder: Path, objective: Objective, ending: Flag) -> None:
         self.config, self.folder, self.ending = config, folder, ending
         self.visits = config.visits()
         self.shape = Shape(config.digest, config.agents, config.method.tokens, self.visits.parcel(0), config.room)
@@ -374,7 +375,7 @@ class Node:
         """status.json and model.npy, for whoever looks into the folder; at the end model.npz, which predicts."""
         w, now = model_of(self.core), time.monotonic()
         joined, known = self.joined_s < math.inf, {"bytes": self.bytes, "doubled": self.doubled()}
-        said = saying.make(
+        said = saying.status_of(
             self.core, self.gauge, now, joined=joined, ended=ended, made=self.made, model=w is not None, **known
         )
         try:

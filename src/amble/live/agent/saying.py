@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from amble.arrays import norm
+from amble.arrays import Array, norm
 from amble.live import status
 from amble.live.agent.waiting import waits
 from amble.live.core.protocol import Core
@@ -21,10 +21,10 @@ class Gauge:
     begun_s: float
     process: Process = field(default_factory=this_process)
     visits: deque[tuple[float, int]] = field(default_factory=deque)  # how many were made by when
-    z: dict[int, Any] = field(default_factory=dict)  # the estimate at each token's last visit
+    z: dict[int, Array] = field(default_factory=dict)  # the estimate at each token's last visit
     moved: dict[int, float] = field(default_factory=dict)
 
-    def visited(self, m: int, z: Any) -> None:
+    def visited(self, m: int, z: Array) -> None:
         if m in self.z:
             self.moved[m] = float(norm(z - self.z[m]) / (norm(z) or 1.0))
         self.z[m] = z
@@ -40,7 +40,7 @@ class Gauge:
         return (made - before) / (now_s - since_s) if now_s > since_s else 0.0
 
 
-def make(
+def status_of(
     core: Core, gauge: Gauge, now_s: float, *, joined: bool, ended: bool, made: int, **known: Any
 ) -> status.Status:
     """The status of an agent that runs, or has `ended`; `joined`: a token has come to it from another agent; `made`:

@@ -62,4 +62,4 @@ def _unmet(core: Core) -> tuple[str, ...]:
     if not tokens:
         return ()
     met = max(tokens, key=lambda message: message.hop).payload.met
-    return tuple(name for place, name in enumerate(core.settings.agents) if not met[place])
+    return tuple(name for index, name in enumerate(core.settings.agents) if not met[index])

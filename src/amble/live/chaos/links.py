@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from amble.networks.network import Disconnected, from_edges
+
 Link = tuple[str, str]  # in the order of their names
 
 
@@ -26,15 +28,13 @@ class Links:
 
     def connected(self, names: Iterable[str]) -> bool:
         """Whether these reach each other, without the others, over links that are not lost for good."""
-        waiting = set(names)
-        edge = [waiting.pop()] if waiting else []
-        while edge:
-            reached = waiting.intersection(
-                _other(link, one) for one in edge for link in self.pairs if one in link and link not in self.lost
-            )
-            waiting -= reached
-            edge = list(reached)
-        return not waiting
+        number = {name: k for k, name in enumerate(names)}
+        kept = [link for link in self.pairs if link not in self.lost and number.keys() >= set(link)]
+        try:
+            from_edges(len(number) or 1, [(number[one], number[other]) for one, other in kept])
+        except Disconnected:
+            return False
+        return True
 
 
 def listed(links: list[Link]) -> str:

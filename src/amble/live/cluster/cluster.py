@@ -71,7 +71,7 @@ def configure(
         "X_mean": np.asarray(scaling.X_mean).tolist(),
         "X_std": np.asarray(scaling.X_std).tolist(),
     }
-    if problem.task == "regression":
+    if problem.labels is None:
         model |= {"y_mean": float(scaling.y_mean), "y_std": float(scaling.y_std)}
     else:
         model["labels"] = problem.labels.tolist()

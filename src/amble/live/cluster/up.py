@@ -27,10 +27,11 @@ from amble.live.settings.config import Config
 from amble.live.settings.parts import make_method
 from amble.losses.objective import Objective
 from amble.networks.network import Network
-from amble.problem import rows
+from amble.problem import reference, rows
 from amble.problem.optimum import Optimum
 from amble.problem.prediction import METRICS
-from amble.problem.problem import Problem, split
+from amble.problem.problem import Problem
+from amble.problem.split import split
 from amble.simulation.experiment import Experiment
 
 LOOK_S = 0.25
@@ -60,7 +61,7 @@ class Plan:
         if without or guests:
             left = [problem.objective(i) for i, name in enumerate(self.config.agents) if name not in without]
             problem = Problem.from_objectives([*left, *guests], problem.dimension)
-        best = problem.known_optimum()
+        best = reference.known(problem)
         return best.w if isinstance(best, Optimum) else None
 
 
@@ -82,7 +83,7 @@ def prepare(
     network = networks.named(settings.network, settings.agents, settings.density, settings.seed)
     data = rows.hold_out(settings.read_data(), settings.test, settings.seed)
     keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale")
-    problem = split(data, **{key: getattr(settings, key) for key in keys})
+    problem = split(data, **{key: getattr(settings, key) for key in keys}, weights="agents")
     timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
     first = None if start is None else str(start.absolute())
     config = cluster.configure(problem, method, network, stop, settings.seed, timing, first)

@@ -23,6 +23,7 @@ from amble.live.records.collect import JOURNAL
 from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.transport.sockets import check_free
 from amble.live.trust import certificates, identity
+from amble.losses.objective import Objective
 
 DIAL_S = 3.0  # for a connection, and then for the handshake
 # In TLS 1.3 one that does not take our certificate says so after our handshake is over: so long at least is waited for
@@ -92,7 +93,7 @@ def _data(folder: Path, config: AgentConfig, data: Path | None, made: list[Any])
     yield "ok", f"{len(y):,} rows, {config.model.width:,} columns, all finite; {config.model.task}"
 
 
-def _journal(folder: Path, config: AgentConfig, objective: Any, runs: bool) -> Iterator[tuple[Outcome, str]]:
+def _journal(folder: Path, config: AgentConfig, objective: Objective, runs: bool) -> Iterator[tuple[Outcome, str]]:
     """A copy of it: SQLite may write beside a file that it only reads."""
     path = folder / JOURNAL
     if not path.exists():

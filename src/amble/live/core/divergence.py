@@ -4,6 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from amble.arrays import Array
+from amble.losses.objective import Objective, knows, smoothness_of
+from amble.methods.protocol import TokenMethod
+from amble.methods.pwadmm import PWADMM
+
 APART = 1e3  # columns whose sizes differ by more than this make steps of any size wrong for some of them
 GROWN = 1e8  # times the loss of a model of zeros: such a model is about 1e4 times too large. An agent sees its own rows
 # only, and a good model may fit these badly, say where all targets here are zero; so the factor is a large one
@@ -29,17 +34,17 @@ class Finding(NamedTuple):
     sentence: str  # private: it tells of the agent's rows
 
 
-def has_diverged(f: Any, z: Any) -> bool:
+def has_diverged(f: Objective, z: Array) -> bool:
     """Whether the loss at this model is far beyond that of no model at all."""
-    if not hasattr(f, "value"):
+    if not knows(f, "value"):
         return False
     with np.errstate(all="ignore"):
-        return not float(f.value(z)) <= GROWN * (float(f.value(0 * z)) + float(f.smoothness))
+        return not float(f.value(z)) <= GROWN * (float(f.value(0 * z)) + float(smoothness_of(f)))
 
 
-def likely_cause(method: Any, f: Any, columns: int | tuple[str, ...], whose: str) -> Finding:
+def likely_cause(method: TokenMethod, f: Objective, columns: int | tuple[str, ...], whose: str) -> Finding:
     """What is wrong and what to do, from facts; where the facts are as they should be, that they are."""
-    if not hasattr(f, "smoothness"):
+    if not knows(f, "smoothness"):
         return Finding(False, f"nothing is known of the loss of {whose}")
     bound, sizes = bound_of(method, float(f.smoothness)), column_sizes(f)
     small, large = _ends(sizes)
@@ -56,7 +61,7 @@ def likely_cause(method: Any, f: Any, columns: int | tuple[str, ...], whose: str
             f"loss of {whose}"
         )
         advice.append(f"give {bound.setting} {'below' if bound.below else 'above'} that")
-    if getattr(method, "label", "") == "PW-ADMM" and method.form == "own" and method.tokens > 1:
+    if isinstance(method, PWADMM) and method.form == "own" and method.tokens > 1:
         facts.append(f'PW-ADMM with form = "own" and {method.tokens} tokens diverges in many settings')
         advice.append('give form = "copies"')
     if facts:
@@ -69,7 +74,7 @@ def likely_cause(method: Any, f: Any, columns: int | tuple[str, ...], whose: str
     )
 
 
-def bound_of(method: Any, L: float) -> Bound | None:
+def bound_of(method: TokenMethod, L: float) -> Bound | None:
     """None for a method that takes no gradient step: a prox of any weight is a step towards a minimum."""
     if "grad" not in getattr(method, "work", {}) or L <= 0:
         return None
@@ -87,7 +92,7 @@ def column_sizes(f: Any) -> Any:
     return np.sqrt(np.maximum(squares, 0.0))
 
 
-def _ends(sizes: Any) -> tuple[int, int]:
+def _ends(sizes: Array) -> tuple[int, int]:
     """The smallest column that is not zero throughout, and the largest."""
     return int(np.where(sizes > 0, sizes, np.inf).argmin()), int(sizes.argmax())
 

@@ -20,7 +20,7 @@ class Epoch(NamedTuple):
     """Which issue of a token this is. Epochs are ordered, and the larger one wins."""
 
     number: int
-    author: int  # the place of the agent that issued it
+    author: int  # the index of the agent that issued it
 
 
 class Token(NamedTuple):

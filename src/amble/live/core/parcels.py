@@ -8,6 +8,8 @@ import numpy as np
 from amble import methods
 from amble.arrays import Array, Flags, norm
 from amble.live.core.message import Epoch
+from amble.losses.objective import Objective
+from amble.methods.protocol import TokenMethod
 
 LAPS_MAX = 3  # visits of a recount, in agents awaited: those who are not met by then are taken in later
 
@@ -59,10 +61,14 @@ class Visits(Protocol):
         """At the beginning."""
 
     @property
+    def start(self) -> Array | None:
+        """The initial model, where one was given."""
+
+    @property
     def initial(self) -> Array:
         """The model that a run begins with."""
 
-    def holder(self, f: Any) -> Holder:
+    def holder(self, f: Objective) -> Holder:
         """What an agent keeps before its first visit."""
 
     def share(self) -> Any:
@@ -72,7 +78,7 @@ class Visits(Protocol):
         """Token m as it begins."""
 
     def visit(
-        self, f: Any, holder: Holder, share: Any, parcel: Parcel, me: int, hop: int, fresh: bool
+        self, f: Objective, holder: Holder, share: Any, parcel: Parcel, me: int, hop: int, fresh: bool
     ) -> tuple[Holder, Any, Parcel]: ...
 
     def leave(
@@ -97,12 +103,12 @@ class Visits(Protocol):
 class Common:
     """What all kinds of visits have."""
 
-    method: Any
+    method: TokenMethod
     dimension: int
     agents: int  # at the beginning
     tolerance: float = 0.0
     room: int = 0  # for agents that come later
-    start: Any = field(default=None, compare=False)  # the initial model; None: zeros
+    start: Array | None = field(default=None, compare=False)  # the initial model; None: zeros
 
     @property
     def rules(self) -> Any:
@@ -112,7 +118,7 @@ class Common:
     def initial(self) -> Array:
         return np.zeros(self.dimension) if self.start is None else self.start
 
-    def holder(self, f: Any) -> Holder:
+    def holder(self, f: Objective) -> Holder:
         return Holder(self.rules.agent(f, self.initial), self.initial, np.zeros(()))
 
     def counts(self) -> tuple[Array, Array, Array, Array]:

@@ -73,6 +73,7 @@ from amble.live.core.packing import flat
 from amble.live.core.parcels import Parcel, Visits
 from amble.live.core.silence import Silence
 from amble.live.core.state import State
+from amble.losses.objective import Objective
 
 
 class Core:
@@ -84,7 +85,7 @@ class Core:
         neighbours: tuple[str, ...],
         settings: Settings,
         visits: Visits,
-        objective: Any,  # a loss; in the fault simulator a number
+        objective: Objective,  # a loss; in the fault simulator a number
         rows: dict[str, Any] | None = None,  # as the journal gave them: none, or all that was persisted before
     ) -> None:
         self.me, self.settings, self.visits, self.objective = me, settings, visits, objective

@@ -16,15 +16,17 @@ number by number, that of a run which has the survivors only, and ends where suc
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from amble.arrays import Array, Flags
 from amble.live.core.message import Epoch
 from amble.live.core.parcels import LAPS_MAX, Common, Holder, Parcel
+from amble.losses.objective import Objective
 from amble.methods.copies import Agent, Slot
 from amble.methods.gifts import Token
+from amble.methods.protocol import CopyMethod
 
 
 class TrackedToken(NamedTuple):
@@ -39,6 +41,7 @@ class TrackedToken(NamedTuple):
 class TrackedVisits(Common):
     """For API-BCD and gAPI-BCD with the token rule `tracked`: reissued exactly."""
 
+    method: CopyMethod
     exact: ClassVar[bool] = True
 
     def share(self) -> Slot:
@@ -51,7 +54,7 @@ class TrackedVisits(Common):
         return Parcel(token, zero, *self.counts())
 
     def visit(
-        self, f: Any, holder: Holder, share: Slot, parcel: Parcel, me: int, hop: int, fresh: bool
+        self, f: Objective, holder: Holder, share: Slot, parcel: Parcel, me: int, hop: int, fresh: bool
     ) -> tuple[Holder, Slot, Parcel]:
         z = self.estimate(parcel)
         s = holder.agent.s + (z - share.copy)

@@ -24,8 +24,10 @@ from amble.live.core.accounts import Account
 from amble.live.core.message import Epoch
 from amble.live.core.parcels import LAPS_MAX, Common, Holder, NoShare, Parcel, Visits
 from amble.live.core.tracked_visits import TrackedVisits
+from amble.losses.objective import Objective
 from amble.methods import boards
 from amble.methods.gifts import Slot, nothing
+from amble.methods.protocol import GiftMethod, TokenMethod, is_copy, is_gift
 
 DEFINITE = 1e-9  # of the mean diagonal: a weight with a more negative eigenvalue is no sum of gifts
 
@@ -53,13 +55,14 @@ class Giver(NamedTuple):
 class GiftVisits(Common):
     """For every gift method (I-BCD, WPG, WADMM, Relay): reissued exactly."""
 
+    method: GiftMethod
     exact: ClassVar[bool] = True
 
     @property
     def rules(self) -> boards.BoardRules:
         return boards.BoardRules(self.method, self.start)
 
-    def holder(self, f: Any) -> Holder:
+    def holder(self, f: Objective) -> Holder:
         own = self.method.agent(f, self.initial)  # and an account that is older than any token's, and gives way to it
         return Holder(Giver(own, self._nothing(), self._account(-1.0)), self.initial, np.zeros(()))
 
@@ -83,7 +86,7 @@ class GiftVisits(Common):
 
     def visit(
         self,
-        f: Any,
+        f: Objective,
         holder: Holder,
         share: NoShare,
         parcel: Parcel,
@@ -241,7 +244,7 @@ class RawVisits(Common):
 
     def visit(
         self,
-        f: Any,
+        f: Objective,
         holder: Holder,
         share: Any,
         parcel: Parcel,
@@ -264,15 +267,17 @@ class RawVisits(Common):
         return np.asarray(self.rules.estimate(parcel.token))
 
 
-def kind_for(method: Any) -> type[GiftVisits] | type[TrackedVisits] | type[RawVisits]:
+def kind_for(method: TokenMethod) -> type[GiftVisits] | type[TrackedVisits] | type[RawVisits]:
     """Which visits a live agent makes; those that are `exact` can continue without dead agents."""
-    if hasattr(method, "gift"):
+    if is_gift(method):
         return GiftVisits
-    return TrackedVisits if getattr(method, "token_rule", "") == "tracked" else RawVisits
+    return TrackedVisits if is_copy(method) and method.token_rule == "tracked" else RawVisits
 
 
 def visits_for(
-    method: Any, dimension: int, agents: int, tolerance: float = 0.0, room: int = 0, start: Any = None
+    method: TokenMethod, dimension: int, agents: int, tolerance: float = 0.0, room: int = 0, start: Array | None = None
 ) -> Visits:
     """The visits of a method, for live agents; `start` is the initial model, by default zeros."""
-    return kind_for(method)(method, dimension, agents, tolerance, room, start)
+    kind: Any = kind_for(method)  # the one for this kind of method, which its return type cannot say
+    visits: Visits = kind(method, dimension, agents, tolerance, room, start)
+    return visits

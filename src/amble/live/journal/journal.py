@@ -20,10 +20,12 @@ from amble.errors import AmbleError
 from amble.files import ending
 from amble.live.core.effects import Persist, Report, Visit
 from amble.live.core.packing import digest
+from amble.live.core.parcels import Visits
 from amble.live.formats.shape import Shape
 from amble.live.journal import file as journal_file
 from amble.live.journal.file import sentences
 from amble.live.journal.rows import Rows
+from amble.losses.objective import Objective
 
 PUT = "INSERT INTO rows VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body"
 VISIT = "INSERT INTO visits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -93,7 +95,9 @@ class Journal:
     visits_max: int = 0  # lines of the record, and of the events; 0 is no limit
 
     @classmethod
-    def open(cls, path: Path, shape: Shape, visits: Any, objective: Any, agent: str, visits_max: int = 0) -> "Journal":
+    def open(
+        cls, path: Path, shape: Shape, visits: Visits, objective: Objective, agent: str, visits_max: int = 0
+    ) -> "Journal":
         """The journal of this agent in this run; a new one where there is none, and an error where it is another's."""
         rows = Rows.of(shape, visits, objective)
         about = {"run": shape.digest, "layout": f"{shape.fingerprint.hex()} {rows.digest}", "agent": agent}

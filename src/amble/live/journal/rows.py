@@ -24,7 +24,9 @@ from amble.live.codec import msgspec
 from amble.live.core.effects import Custody, Left, Share, Sight
 from amble.live.core.message import Ending, Epoch
 from amble.live.core.packing import DIGEST_DIGITS, Packing, Refusal, frame, unframe
+from amble.live.core.parcels import Visits
 from amble.live.formats.shape import Shape
+from amble.losses.objective import Objective
 
 VERSION = b"\x01"
 
@@ -48,7 +50,7 @@ class Rows:
     trees: dict[str, Packing]  # of the kinds of rows that have one
 
     @classmethod
-    def of(cls, shape: Shape, visits: Any, objective: Any) -> "Rows":
+    def of(cls, shape: Shape, visits: Visits, objective: Objective) -> "Rows":
         holder, share = Packing(visits.holder(objective)), Packing(visits.share())
         return cls({"holder": holder, "share": share, "custody": shape.parcel})
 

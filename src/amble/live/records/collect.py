@@ -62,8 +62,8 @@ def collect(folders: Mapping[str, Path]) -> Record:
         visits[name], events[name], arithmetic = _read_journal(folder / JOURNAL, config.digest, name)
         arithmetics.add(arithmetic)
     said = {name: status.as_record(status.read(folder)) for name, folder in folders.items()}
-    places = {place: name for each in configs.values() for name, place in each.protocol_settings().indices.items()}
-    agents = tuple(places.get(place, "") for place in range(max(places) + 1))
+    names = {index: name for each in configs.values() for name, index in each.protocol_settings().indices.items()}
+    agents = tuple(names.get(index, "") for index in range(max(names) + 1))
     tokens, arithmetic = config.method.tokens, min(arithmetics)
     return Record(config.digest, agents, len(config.agents), tokens, visits, events, said, arithmetic)
 

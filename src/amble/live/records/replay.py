@@ -15,6 +15,7 @@ from amble.data.datasets import count
 from amble.errors import AmbleError
 from amble.live.core.message import Epoch
 from amble.live.core.packing import digest
+from amble.live.core.parcels import Visits
 from amble.live.journal.file import ARITHMETIC
 from amble.live.journal.journal import Event, Visited
 from amble.live.records.record import Record
@@ -82,7 +83,7 @@ class Replay:
     """All agents of a record whose objectives are known."""
 
     def __init__(
-        self, record: Record, visits: Any, objectives: Mapping[str, Objective], watch: Watch = lambda *_: None
+        self, record: Record, visits: Visits, objectives: Mapping[str, Objective], watch: Watch = lambda *_: None
     ) -> None:
         """`watch(agent, number of its visit, its holder then)` is called after each visit."""
         self.record, self.visits, self.watch = record, visits, watch

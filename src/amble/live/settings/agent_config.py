@@ -135,7 +135,7 @@ class AgentConfig:
     start: Start | None = None  # the initial model; None: zeros
 
     @property
-    def place(self) -> int:
+    def index(self) -> int:
         return self.protocol_settings().indices[self.name]
 
     @property
@@ -247,7 +247,7 @@ class AgentConfig:
             config = replace(
                 config,
                 neighbours=(*config.neighbours, Peer(guest.name, guest.host, guest.port)),
-                guests={**config.guests, guest.name: guest.place},
+                guests={**config.guests, guest.name: guest.index},
                 next=tuple(own_next),
             )
         config._check()
@@ -257,9 +257,9 @@ class AgentConfig:
         again = "make it again with amble init"
         if len(set(self.agents)) < len(self.agents):
             raise AmbleError(f"{FILE} names an agent twice in agents; {again}.")
-        for name, place in self.guests.items():
-            if not (toml.is_whole(place) and 0 <= place - len(self.agents) < self.room) or name in self.agents:
-                raise AmbleError(f"{FILE} has {name!r} at place {place!r} among its guests; {again}.")
+        for name, index in self.guests.items():
+            if not (toml.is_whole(index) and 0 <= index - len(self.agents) < self.room) or name in self.agents:
+                raise AmbleError(f"{FILE} has {name!r} at place {index!r} among its guests; {again}.")
         for name in (self.name, *(peer.name for peer in self.neighbours)):
             if name not in self.agents and name not in self.guests:
                 raise AmbleError(f"{FILE} has {name!r}, who is not among its agents; {again}.")

@@ -171,11 +171,11 @@ class Config:
 
 
 def _agents(given: Sequence[Any]) -> list[dict[str, Any]]:
-    """Each agent's table; names, and places to listen at, that are used once."""
+    """Each agent's table; names, and addresses to listen at, that are used once."""
     if not 2 <= len(given) <= PLACES_MAX:
         raise AmbleError(f"the run has {len(given)} agents; a run needs 2 to {PLACES_MAX}: add tables [[agents]].")
     names: dict[str, str] = {}
-    places: dict[tuple[str, int], str] = {}
+    addresses: dict[tuple[str, int], str] = {}
     for k, each in enumerate(given):
         where = f"agent {each.get('name', k + 1)!r}"
         if "links" in each:
@@ -183,7 +183,7 @@ def _agents(given: Sequence[Any]) -> list[dict[str, Any]]:
                 f"links stands below [[agents]], so TOML takes it for a setting of {where}; move it above all tables."
             )
         toml.check(each, where, AGENT, tuple(agent_config.PEER))
-        name, place = each["name"], (each["host"].lower(), each["port"])
+        name, address = each["name"], (each["host"].lower(), each["port"])
         if name.lower() in names:
             raise AmbleError(
                 f"two agents are named {names[name.lower()]!r} and {name!r}; give each a name of its own (small and "
@@ -191,12 +191,12 @@ def _agents(given: Sequence[Any]) -> list[dict[str, Any]]:
             )
         if name.lower() == TAKEN:
             raise AmbleError(f"an agent is named {name!r}, which is the folder of the run's authority; rename it.")
-        if place in places:
+        if address in addresses:
             raise AmbleError(
-                f"agents {places[place]!r} and {name!r} both have host {each['host']} and port {each['port']}; give "
-                "one of them another port."
+                f"agents {addresses[address]!r} and {name!r} both have host {each['host']} and port {each['port']}; "
+                "give one of them another port."
             )
-        names[name.lower()], places[place] = name, name
+        names[name.lower()], addresses[address] = name, name
     return list(given)
 
 

@@ -38,8 +38,8 @@ def _invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, da
     _check_free(bundle, own, near, known)
     first = next(iter(known.values()))
     others = list(invitation.kept(authority, identity.CERTIFICATE))
-    place = len(first.agents) + len(others)
-    if place >= len(first.agents) + first.room:
+    index = len(first.agents) + len(others)
+    if index >= len(first.agents) + first.room:
         raise AmbleError(
             f"the run has room for {first.room} agents besides its first {len(first.agents)}, and {len(others)} were "
             "invited; a new run needs a larger room = in its file."
@@ -51,7 +51,7 @@ def _invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, da
             "into one of them from a machine where an agent runs."
         )
     after, following = _on_the_way(known, others, near, first.method.tokens)
-    made = Invitation(first.digest, own.name, own.host, own.port, place, near, after)
+    made = Invitation(first.digest, own.name, own.host, own.port, index, near, after)
     config = replace(
         first,
         **own._asdict(),
@@ -59,7 +59,7 @@ def _invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, da
         next=tuple({own.name: to} if to else {} for to in following),
         data=data,
         start=whole[0] if whole else None,
-        guests={own.name: place} | {name: known[name].place for name in near if name not in first.agents},
+        guests={own.name: index} | {name: known[name].index for name in near if name not in first.agents},
     )
     aside = None
     try:
@@ -138,13 +138,13 @@ def admit(config: AgentConfig, folder: Path, data: bytes) -> str:
         raise AmbleError(f"{guest.name} is invited to another run ({guest.run}, and this is {config.digest}).")
     if config.name not in guest.near:
         raise AmbleError(f"{guest.name} is invited beside {', '.join(guest.near)}, and this is {config.name}.")
-    if len(guest.after) != config.method.tokens or not 0 <= guest.place - len(config.agents) < config.room:
+    if len(guest.after) != config.method.tokens or not 0 <= guest.index - len(config.agents) < config.room:
         raise AmbleError(f"the invitation of {guest.name} does not fit this run; make a new one with amble join.")
     for held in invitation.kept(folder):
         if held == guest:
             return ""
-        if held.name == guest.name or held.place == guest.place:
-            raise AmbleError(f"{held.name} has been let in at place {held.place} already, and {guest.name} comes late.")
+        if held.name == guest.name or held.index == guest.index:
+            raise AmbleError(f"{held.name} has been let in at place {held.index} already, and {guest.name} comes late.")
     if guest.name in (config.name, *config.agents, *config.guests):
         raise AmbleError(f"there is an agent named {guest.name} already.")
     invitation.keep(folder, guest.name, data)

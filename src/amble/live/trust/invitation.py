@@ -22,12 +22,12 @@ FILE, GUESTS = "invitation.json", "guests"  # the newcomer's own; and the folder
 BYTES_MAX = 2**16
 
 
-class Invitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Invitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"index": "place"}):
     run: str  # the digest of its settings
     name: str
     host: str
     port: int
-    place: int
+    index: int
     near: tuple[str, ...]  # its neighbours
     after: tuple[str, ...]  # one per token: who sends it on to the newcomer; "" where it has no place on the way
 
@@ -63,7 +63,7 @@ def read(data: bytes, authority: x509.Certificate) -> Invitation:
 
 
 def kept(folder: Path, authority_file: str = identity.AUTHORITY) -> Iterator[Invitation]:
-    """Those that an agent has let in, or the authority has invited, by their places; each is checked again."""
+    """Those that an agent has let in, or the authority has invited, by their indices; each is checked again."""
     if not (folder / GUESTS).is_dir():
         return
     authority = read_certificate(folder / authority_file)
@@ -73,7 +73,7 @@ def kept(folder: Path, authority_file: str = identity.AUTHORITY) -> Iterator[Inv
             found.append(read(path.read_bytes(), authority))
         except (AmbleError, OSError) as error:
             raise AmbleError(f"{path} cannot be used: {error} Move it away if it is not of this run.") from error
-    yield from sorted(found, key=lambda invitation: invitation.place)
+    yield from sorted(found, key=lambda invitation: invitation.index)
 
 
 def keep(folder: Path, name: str, data: bytes) -> None:

@@ -22,7 +22,7 @@ LINE = re.compile(r"\d{4}-\d\d-\d\dT\S+ +(TRACE|DEBUG|INFO|WARN|ERROR) .*?(zenoh
 REFUSED = re.compile(r"(.*?)(?:: verification time .*)?\.? Hint: .*")
 UNREACHED = re.compile(r"Unable to connect to configured peer \w+/(\S+)! (.*?)(?: at /\S+)?\.* Retry in .*")
 INNER = re.compile(r"Can not create a new TLS link bound to .*?\)\)\)?: (?:\[\S+: )?(.*?)\]?$")  # what the system says
-PLACE = re.compile(r" at /\S+\.rs:\d+\.?")  # in the engine's source
+SOURCE_LINE = re.compile(r" at /\S+\.rs:\d+\.?")  # in the engine's source
 
 log = logging.getLogger(__name__)
 _begun = threading.Lock()
@@ -71,7 +71,7 @@ def sentence_of(source: str, words: str) -> str:
         other = ": it does not trust our certificate; are both folders of the same amble init?"
         return f"refused a connection: {refused[1]}" + (other if "DecryptError" in refused[1] else "")
     if unreached := UNREACHED.match(words):
-        why = INNER.sub(r"\1", PLACE.sub("", unreached[2]))
+        why = INNER.sub(r"\1", SOURCE_LINE.sub("", unreached[2]))
         if "invalid peer certificate" in why:
             return f"{unreached[1]} is there, but {why}: are its folder and this one of the same amble init?"
         if "deadline has elapsed" in why:
