@@ -18,6 +18,8 @@ _HOMES = {
     "amble.problem.split": ["split"],
     "amble.results.loading": ["load_run"],
     "amble.results.run": ["Run"],
+    "amble.results.penalty_path": ["PenaltyPath"],
+    "amble.simulation.path": ["path"],
     "amble.simulation.simulate": ["resume", "simulate"],
     "amble.schedule.timing": ["Timing"],
 }

@@ -13,10 +13,12 @@ from amble.networks.network import Network as Network
 from amble.problem.problem import Problem as Problem
 from amble.problem.split import split as split
 from amble.results.loading import load_run as load_run
+from amble.results.penalty_path import PenaltyPath as PenaltyPath
 from amble.results.run import Run as Run
 from amble.schedule.timing import Timing as Timing
 from amble.simulation.comparison import Comparison as Comparison
 from amble.simulation.comparison import compare as compare
+from amble.simulation.path import path as path
 from amble.simulation.simulate import resume as resume
 from amble.simulation.simulate import simulate as simulate
 
