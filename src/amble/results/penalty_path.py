@@ -26,7 +26,7 @@ NAMED_MAX = 8  # coefficients that the figure's legend names: the largest
 class PenaltyPath:
     """Models along a path of penalties, the strongest first, made by `amble.path`.
 
-    lambdas, l1_ratio   the penalty of model k is lambdas[k] (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2) beside the mean loss
+    lambdas, l1_ratio   model k minimises  mean loss + lambdas[k] (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2)
     models              one per row, in the units of training, as `run.model`
     hops                visits that the token made for each
     loss, loss_error    mean loss of the held-out rows under each penalty, and its standard error; nan without such rows
@@ -80,7 +80,7 @@ class PenaltyPath:
     @property
     def nonzero(self) -> Indices:
         """How many coefficients each model has that are not zero, without the intercept."""
-        return np.count_nonzero(self.coef.reshape(len(self.lambdas), -1), axis=1)
+        return np.asarray(np.count_nonzero(self._flat(self.coef), axis=1))
 
     def _in_units(self) -> tuple[Array, Array]:
         scaling, width = self.problem.scaling, self._width
@@ -204,7 +204,7 @@ class PenaltyPath:
 
 def path_figure(path: PenaltyPath) -> "Figure":
     figure = new_figure(9 if path.chooses else 5, 3.4)
-    panels = np.atleast_1d(figure.subplots(1, 2 if path.chooses else 1))
+    panels = figure.subplots(1, 2 if path.chooses else 1, squeeze=False)[0]
     width = path._width
     each = path.models.reshape(len(path.models), -1, width + bool(path.problem.settings.get("intercept", True)))
     lines = each[..., :width].reshape(len(path.models), -1)

@@ -2,7 +2,7 @@
 
 The token of full Relay holds the quadratic model of all losses, so another penalty is only another reading of it. For
 least squares one lap is enough for the whole path. For other losses the token walks on after each penalty until the
-model converges: it starts from the last model and its curvature, so a lap or two do.
+model converges: it starts from the last model and its curvature, so a few laps do.
 
 The strongest penalty is the smallest that leaves no coefficient: the largest slope that the losses have at the model of
 the unpenalised unknowns alone, which the token knows too: slope = weight z - total.
@@ -177,7 +177,7 @@ class Walk(NamedTuple):
     def lap(self) -> Schedule:
         agent = np.asarray(closed_walk(self.network, np.random.default_rng([self.seed, 2])), np.int32)
         none = np.zeros(len(agent), np.int32)
-        return Schedule(none * 1.0, none, agent, none == 0)
+        return Schedule(np.zeros(len(agent)), none, agent, none == 0)
 
 
 class Trained:
@@ -202,7 +202,9 @@ class Trained:
         self.model = machine.read(state)[0]
         while moved > self.walk.tolerance and not (quadratic and self.hops):
             if laps == LAPS_MAX:
-                warnings.warn(f"the path did not converge within {LAPS_MAX} laps at one of its penalties.", stacklevel=4)
+                warnings.warn(
+                    f"the path did not converge within {LAPS_MAX} laps at one of its penalties.", stacklevel=4
+                )
                 break
             state = machine.advance(state, self.lap, 0, self.lap.hops)
             before, self.model = self.model, machine.read(state)[0]
@@ -215,7 +217,8 @@ class Trained:
 
 def all_under(token: Trained, penalties: Sequence[Penalty], meter: Meter, done: int) -> tuple[Array, Indices]:
     """The model under each penalty, and the hops made for it."""
-    models, hops = [], []
+    models: list[Array] = []
+    hops: list[int] = []
     for k, each in enumerate(penalties, 1):
         before = token.hops if models else 0  # the first one counts what came before it
         models.append(token.under(each).model)
@@ -230,7 +233,8 @@ def largest(null: Trained, problem: Problem) -> float:
     total, weight = (np.asarray(part)[0] for part in null.state.tokens)
     slope = weight @ null.model - total
     signed = np.where(unit(problem).positive, -slope, np.abs(slope))
-    return float(np.max(signed, where=unit(problem).l1 > 0, initial=0.0)) / problem.agents
+    found = float(np.max(signed, where=unit(problem).l1 > 0, initial=0.0)) / problem.agents
+    return found * (1 + null.walk.tolerance)  # as far as the model without coefficients is known
 
 
 class Judged(NamedTuple):
@@ -280,7 +284,7 @@ def hold_out(data: Dataset, problem: Problem, share: float, seed: int, options: 
         return None if values is None else np.asarray(values, np.float64)[chosen]
 
     moved = extras(len(y), data.name, None, data.offset, data.exposure).offset
-    same = {key: options[key] for key in ("intercept", "scale", "weights", "loss") if key in options}
+    same: dict[str, Any] = {key: options[key] for key in ("intercept", "scale", "weights", "loss") if key in options}
     same |= {key: problem.settings[key] for key in ("positive", "unpenalised") if key in problem.settings}
     trained = Problem.from_arrays(
         X[rows[kept]], y[rows[kept]], task=problem.task, groups=owner[kept], ridge=0.0, X_test=X[out], y_test=y[out],
