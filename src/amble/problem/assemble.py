@@ -12,7 +12,7 @@ from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, is_number, unknown
 from amble.losses import LOSSES, choose
 from amble.problem.extras import Extras, refuse_offset
-from amble.problem.penalising import spread
+from amble.problem.penalising import spread, without_pins
 
 WEIGHTS = ("agents", "rows")
 AGENTS_AT_A_TIME = 512
@@ -183,14 +183,15 @@ def assemble(
                 "rows, or none."
             )
     each = ridges(ridge, rows.shape[1], intercept, penalties.get("unpenalised", ()))
-    stacked = stack(rows, wanted, parts, each, classes, weights, loss, extra)
     dimension = kind.unknowns(rows.shape[1], classes)
+    penalty = spread(penalties, len(parts), X.shape[1], intercept, dimension)
+    stacked = without_pins(stack(rows, wanted, parts, each, classes, weights, loss, extra), penalty)
     return {
         "agents": len(parts),
         "dimension": dimension,
         "stacked": stacked,
         "total": stacked.pooled(),
-        "penalty": spread(penalties, len(parts), X.shape[1], intercept, dimension),
+        "penalty": penalty,
         "heldout": held,
         "labels": labels,
         "scaling": scaling,

@@ -188,7 +188,8 @@ def of_penalised(f: NamedLoss, penalty: Penalty, w: Array, watch: Watch) -> Arra
         g, H = f.grad(w), f.hessian(w)
         now = slope(w, g, H)
         best, left, stuck = (w, now, 0) if now < left else (best, left, stuck + 1)
-    if not left <= SLOPE_PENALISED * first:
+    free = np.where(penalty.l1 > 0, 0.0, best)  # what has no corner: where it could go on, the losses fall for ever
+    if not left <= SLOPE_PENALISED * first or f.value(best + free) < LOWER * f.value(best):
         raise AmbleError(
             f"there is no centralised optimum under this penalty, or none was found: a slope of {left:.0e} is left, of "
             f"{first:.0e} that the losses have at zero; columns without a penalty may separate the classes: leave none "

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from amble.arrays import Tree
 from amble.errors import AmbleError, is_number, is_whole, unknown
+from amble.losses import Softmax
 from amble.losses.penalty import Penalty
 
 
@@ -39,6 +41,11 @@ def column_numbers(given: Any, what: str, width: int, columns: Sequence[str] | N
         else:
             raise AmbleError(f"{what} has {each!r}; columns have names, or numbers from 0 to {width - 1}.")
     return sorted(numbers)
+
+
+def without_pins(stacked: Tree, penalty: Penalty | None) -> Tree:
+    """The losses as they are under a penalty: softmax holds some sums of coefficients at zero where there is none."""
+    return stacked.under(penalty) if penalty is not None and isinstance(stacked, Softmax) else stacked
 
 
 def spread(settings: dict[str, Any], agents: int, width: int, intercept: bool, dimension: int) -> Penalty | None:

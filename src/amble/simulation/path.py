@@ -26,7 +26,7 @@ from amble.networks.cycles import closed_walk
 from amble.networks.network import Network
 from amble.problem.assemble import stack
 from amble.problem.extras import Extras, extras
-from amble.problem.penalising import spread
+from amble.problem.penalising import spread, without_pins
 from amble.problem.problem import Problem
 from amble.problem.split import split
 from amble.progress import Meter
@@ -185,7 +185,8 @@ class Trained:
 
     def __init__(self, problem: Problem, walk: Walk) -> None:
         methods.check(Relay(), replace(problem, penalty=unit(problem)))  # for many unknowns Relay refuses a penalty
-        self.problem, self.walk, self.lap = problem, walk, walk.lap()
+        self.problem = replace(problem, stacked=without_pins(problem.stacked, unit(problem)))
+        self.walk, self.lap = walk, walk.lap()
         self.state: engines.State | None = None
         self.model = np.zeros(problem.dimension)
         self.hops = 0
