@@ -17,6 +17,7 @@ FROZEN = 1e-9  # relative residual below which beta stays: what is left of the r
 GUARD = 0.01  # of the curvature: the full form's Levenberg term while the token moves
 GROWTH = 10.0  # the guard times this when the token moves relatively further than at the last visit, else divided by it
 GUARD_MAX = 1e3
+REACH = 2.0  # of the linear predictor between two visits: exp(2) is the factor by which a curvature may change
 UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, from which on their units differ
 
 
@@ -148,9 +149,20 @@ def full(f: Objective, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
     wild = (agent.visits > 1) & (moved > agent.moved)
     guard = xp.where(first, GUARD, xp.where(wild, agent.guard * GROWTH, agent.guard / GROWTH))
     guard = xp.clip(guard, GUARD, GUARD_MAX)
-    m = guard * curvature * xp.where(first, 1.0, xp.minimum(1.0, moved))
-    H = f.hessian(z) + m * xp.eye(z.shape[-1])
-    return Seen(z, moved, guard, agent.visits + 1), H @ z - f.grad(z), H
+    unsettled = xp.where(first, 1.0, xp.minimum(1.0, moved))
+    x = within_reach(xp, f, agent.x, z)
+    H = f.hessian(x) + guard * curvature * unsettled * xp.eye(z.shape[-1])
+    if knows(f, "excess"):
+        H = H + unsettled * number_of(f, "excess", None)(x)
+    return Seen(x, moved, guard, agent.visits + 1), H @ x - f.grad(x), H
+
+
+def within_reach(xp: Any, f: Objective, last: Array, z: Array) -> Array:
+    """z or, where a loss would bend there quite differently from at the last visit, the part of the way to it."""
+    if not knows(f, "reach"):
+        return z
+    reach = number_of(f, "reach", None)(z - last)
+    return xp.where(reach <= REACH, z, last + REACH / xp.maximum(reach, REACH) * (z - last))
 
 
 def even_units(xp: Any, f: Objective) -> Number:
@@ -160,7 +172,7 @@ def even_units(xp: Any, f: Objective) -> Number:
         return f.curvature
     largest = xp.max(each)
     uneven = largest > UNEVEN * xp.min(xp.where(each > 0, each, largest))
-    return xp.where(uneven, each, f.curvature)
+    return each if knows(f, "reach") else xp.where(uneven, each, f.curvature)
 
 
 def scalar(f: Objective, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:
