@@ -17,6 +17,7 @@ from amble.arrays import Array, Flags, namespace, while_loop
 
 SINGULAR = 1e-12  # of the diagonal: added to the weight, and taken out of the solution again
 NOISE = 1e-15  # of the largest number in a slope, for each of its terms: less is rounding
+SWEEP_PER = 50  # unknowns: one more sweep before each system, which is the more expensive the more there are
 ROUNDS_MAX = 1000  # sweeps and systems; a few are enough
 
 
@@ -105,19 +106,21 @@ class Search(NamedTuple):
         return NOISE * u.shape[-1] * (xp.max(abs(self.b)) + xp.max(abs(u)))
 
     def swept(self, u: Array) -> Array:
-        """One sweep of coordinate descent: each u_j in turn minimises, with the others as they are."""
+        """Sweeps of coordinate descent: each u_j in turn minimises, with the others as they are."""
         xp, p = namespace(u), u.shape[-1]
-        places, noise = xp.arange(p), self.noise(u)
+        places, noise, steps = xp.arange(p), self.noise(u), p * (1 + p // SWEEP_PER)
+        bounded = self.bounded
 
         def step(state: tuple[Any, Array]) -> tuple[Any, Array]:
-            j, u = state
+            k, u = state
+            j = k % p
             slope = self.b[j] - self.A[j] @ u + self.A[j, j] * u[j]
             size = abs(slope) - self.l1[j]
             stays = (size <= xp.where(u[j] == 0, noise, 0.0)) | (self.positive[j] & (slope < 0))
-            new = xp.where(stays & self.bounded[j], 0.0, xp.sign(slope) * size / self.A[j, j])
-            return j + 1, xp.where(places == j, new, u)
+            new = xp.where(stays & bounded[j], 0.0, xp.sign(slope) * size / self.A[j, j])
+            return k + 1, xp.where(places == j, new, u)
 
-        after: Array = while_loop(xp, lambda state: state[0] < p, step, (xp.asarray(0), u))[1]
+        after: Array = while_loop(xp, lambda state: state[0] < steps, step, (xp.asarray(0), u))[1]
         return after
 
     def face(self, u: Array) -> tuple[Flags, Array]:
