@@ -37,6 +37,7 @@ from amble.schedule.schedule import Schedule
 LAMBDAS = 100
 SMALLEST = 1e-3  # of the largest lambda
 LAPS_MAX = 100  # under one penalty
+UNNOTICED = 1e-13  # a step of the linear predictor, in the units of the loss
 BATCHES = 10  # of held-out rows, whose losses say how exact the mean is
 NO_COEFFICIENT = 1e100  # an l1 that no slope is as large as
 
@@ -209,11 +210,18 @@ class Trained:
                 break
             state = machine.advance(state, self.lap, 0, self.lap.hops)
             before, self.model = self.model, machine.read(state)[0]
-            moved = float(np.linalg.norm(self.model - before) / (np.linalg.norm(self.model) or 1.0))
+            moved = self.moved(before, np.diagonal(np.asarray(state.tokens.weight)[0]))
             self.hops += self.lap.hops
             laps += 1
         self.state = state
         return self
+
+    def moved(self, before: Array, curvatures: Array) -> float:
+        """How far the model has come, relative to its length. Zero where no row's linear predictor noticed: a model of
+        rounding errors alone, around zero, moves by its own length for ever."""
+        step = self.model - before
+        noticed = np.max(np.sqrt(np.maximum(curvatures, 0.0) / self.problem.agents) * np.abs(step)) > UNNOTICED
+        return float(np.linalg.norm(step) / np.linalg.norm(self.model)) if noticed and self.model.any() else 0.0
 
 
 def all_under(token: Trained, penalties: Sequence[Penalty], meter: Meter, done: int) -> tuple[Array, Indices]:
