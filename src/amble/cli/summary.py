@@ -48,9 +48,7 @@ def text_of(model: Any, cov: str = "model", level: float = 0.95, latex: bool = F
 
 def coefficients_text(model: Any) -> str:
     """The coefficients alone, in the units of the data."""
-    named = (
-        {f"{label}:": each for label, each in model.params.items()} if len(model.labels) > 2 else {"": model.params}
-    )
+    named = {f"{label}:": each for label, each in model.params.items()} if len(model.labels) > 2 else {"": model.params}
     lines = []
     for label, each in named.items():
         lines += [label] * bool(label) + [f"{name:<30} {value:>15.4f}" for name, value in each.items()]

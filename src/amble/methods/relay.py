@@ -4,11 +4,13 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array, Number, namespace, norm
+from amble.errors import AmbleError
 from amble.losses.objective import Objective, knows, number_of
 from amble.methods.parameters import method
 from amble.methods.protocol import Dealt
 
 FULL_UP_TO = 128  # unknowns: a full message is then at most 8,384 numbers, 67 kB
+PENALISED_UP_TO = 1000  # the same under a penalty that only the full form takes: 4 MB
 BALANCE, FACTOR = 3.0, 1.5  # residual balancing: beyond this ratio of the residuals, beta by this factor
 BETA_RANGE = 1e3  # beta stays within this factor of the curvature, either way
 FROZEN = 1e-9  # relative residual below which beta stays: what is left of the residuals is rounding
@@ -56,7 +58,9 @@ class Relay:
         v = L z - grad f_i(z),  w = L,   L = smoothness of f_i
 
     where
-        form  auto takes full up to 128 unknowns (a message of 67 kB), then scalar; gradient where nothing else goes
+        form  auto takes full up to 128 unknowns (a message of 67 kB), then scalar; gradient where nothing else goes. A
+              problem with l1= or positive= takes full up to 1,000 unknowns (4 MB), and no other form:
+              z = argmin 1/2 z' weight z - total' z + N l1 |z|_1
         beta  starts at the mean curvature of f_i; r = |x' - z|, s = |z - z_last|: beta 1.5 times up if r > 3 s, down if
               s > 3 r, within 1e-3 .. 1e3 of the curvature, and frozen once both are below 1e-9 |z|
         m     guard * curvature * min(1, |z - z_last| / |z|); the guard starts at 0.01, grows tenfold at a visit
@@ -87,6 +91,15 @@ class Relay:
         """The method with its form chosen, if it is auto."""
         if self.form != "auto":
             return self
+
+        if problem.penalty is not None:
+            p = problem.dimension
+            if p > PENALISED_UP_TO:
+                raise AmbleError(
+                    f"only the full form of Relay takes l1= or positive=, and {p:,} unknowns are messages of "
+                    f'{4e-6 * p * p:,.3g} MB; give form="full" if you want that, or ridge= alone.'
+                )
+            return replace(self, form="full")
 
         def have(name: str) -> bool:
             return all(knows(f, name) for f in problem.own or ())
