@@ -35,6 +35,7 @@ NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_block_of_a_page_runs_or_says_why_not(name, tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     run_page(blocks_of(name, (ROOT / name).read_text()), tmp_path)
 
 
@@ -73,7 +74,17 @@ def test_every_example_is_tested_here():
     assert {path.suffix if path.suffix == ".toml" else path.name for path in ROOT.glob("examples/*")} == {
         ".toml",
         "demo.py",
+        "hospitals",  # by docs/sites.md
+        "hospitals.py",
     }
+
+
+def test_the_hospitals_are_those_that_their_script_makes(monkeypatch, tmp_path):
+    made = runpy.run_path(str(ROOT / "examples/hospitals.py"))
+    monkeypatch.setitem(made["main"].__globals__, "FOLDER", tmp_path / "hospitals")
+    made["main"]()
+    for path in (tmp_path / "hospitals").iterdir():
+        assert path.read_bytes() == (ROOT / "examples/hospitals" / path.name).read_bytes()
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.toml")), ids=lambda path: path.name)
