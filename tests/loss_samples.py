@@ -1,4 +1,4 @@
-"""Rows of sites that differ in size, in their columns and in their rates, for the losses of counts, amounts and times."""
+"""Rows of sites that differ in size, columns and rates, for the losses of counts, amounts and times."""
 
 import numpy as np
 

@@ -32,7 +32,9 @@ def make_problem(agents=N, features=P, sizes=(5, 7, 9, 12, 16, 21, 30, 40), seed
     for d in np.resize(sizes, agents):
         X = rng.normal(size=(d, features))
         rows.append((X, X @ (1 + rng.normal(size=features)) + 0.1 * rng.normal(size=d)))
-    return amble.Problem.from_agents(rows, **{"ridge": 0.1, "intercept": False, "scale": False, "weights": "agents", **options})
+    return amble.Problem.from_agents(
+        rows, **{"ridge": 0.1, "intercept": False, "scale": False, "weights": "agents", **options}
+    )
 
 
 PROBLEM = make_problem()

@@ -58,7 +58,7 @@ def test_every_method_converges_on_every_loss(loss, name):
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
 @pytest.mark.parametrize("loss", NEW)
 def test_full_relay_converges_where_sites_differ_a_hundredfold(loss, seed, tokens):
-    """Few rows per site, no penalty, unlike columns: to the pooled optimum within 50 laps, by the plain engine as well."""
+    """Few rows per site, no penalty, unlike columns: to the pooled optimum within 50 laps, by both engines."""
     problem = Sites(loss, seed).problem()
     run = amble.simulate(amble.Relay(tokens=tokens), problem, NETWORK, hops=400, progress=False)
     assert run.history["distance"][-1] < 1e-9

@@ -27,9 +27,7 @@ def test_counts_and_amounts_are_those_of_a_glm(loss, seed):
     np.testing.assert_allclose(in_own_units(problem, problem.optimum().w), fitted.params, rtol=1e-8, atol=1e-9)
     means = problem.predict(problem.optimum().w, X, exposure=exposure)
     np.testing.assert_allclose(means, fitted.fittedvalues, rtol=1e-8)
-    np.testing.assert_allclose(
-        problem.predict(problem.optimum().w, X, offset=np.log(exposure)), means, rtol=1e-12
-    )
+    np.testing.assert_allclose(problem.predict(problem.optimum().w, X, offset=np.log(exposure)), means, rtol=1e-12)
     assert 2 * problem.optimum().value * weight.sum() / 8 == pytest.approx(fitted.deviance, rel=1e-9)
 
 
@@ -86,7 +84,9 @@ def test_cox_is_that_of_lifelines_stratified_by_agent(seed):
     assert problem.dimension == 3
     np.testing.assert_allclose(in_own_units(problem, problem.optimum().w), fit.params_, rtol=1e-8)
     hazards = problem.predict(problem.optimum().w, sites.pooled()[0])
-    np.testing.assert_allclose(np.diff(hazards), np.diff(sites.pooled()[0] @ fit.params_.to_numpy()), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        np.diff(hazards), np.diff(sites.pooled()[0] @ fit.params_.to_numpy()), rtol=1e-7, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("loss", COX)
@@ -160,7 +160,7 @@ def test_rows_that_are_dealt_out_have_the_pooled_optimum_too(loss):
 def test_held_out_rows_keep_their_exposure():
     """The NMSE of the means, against the exposure's own rows."""
     sites = Sites("poisson", sizes=(40, 30, 50))
-    X, y, weight, exposure, site = sites.pooled()
+    X, y, weight, exposure, _ = sites.pooled()
     data = amble.Dataset("sites", "regression", X, y, sample_weight=weight, exposure=exposure)
     problem = amble.split(data, agents=4, loss="poisson", test=0.25)
     w = problem.optimum().w

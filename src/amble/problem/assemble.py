@@ -11,7 +11,7 @@ from amble.data.partition import Parts, holdings
 from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, is_number, unknown
 from amble.losses import LOSSES, choose
-from amble.problem.extras import Extras, refuse_offset
+from amble.problem.extras import NONE, Extras, refuse_offset
 
 WEIGHTS = ("agents", "rows")
 AGENTS_AT_A_TIME = 512
@@ -73,9 +73,7 @@ def check_rows(X: ArrayLike, y: ArrayLike | None, task: str, whose: str) -> tupl
     return X, y
 
 
-def fit_scaling(
-    X: Array, y: Targets, scale: bool, link: str, intercept: bool = True, extra: Extras = Extras()
-) -> Scaling:
+def fit_scaling(X: Array, y: Targets, scale: bool, link: str, intercept: bool = True, extra: Extras = NONE) -> Scaling:
     """Means and standard deviations of the training rows, by their weights; a constant column is only shifted."""
     weight, offset = extra
 
@@ -102,9 +100,7 @@ def prepare(X: Array, scaling: Scaling, intercept: bool) -> Array:
     return np.column_stack([X, np.ones(len(X))]) if intercept else X
 
 
-def targets_in_units(
-    y: Targets, scaling: Scaling, labels: Iterable[object] | None, link: str = "identity"
-) -> Targets:
+def targets_in_units(y: Targets, scaling: Scaling, labels: Iterable[object] | None, link: str = "identity") -> Targets:
     """Targets in the model's own units: scaled, as they are where the link is no identity or, with labels, the place
     of each in that list."""
     if labels is None:
@@ -133,7 +129,7 @@ def assemble(
     scale: bool = True,
     weights: str = "rows",
     loss: str | None = None,
-    extra: Extras = Extras(),
+    extra: Extras = NONE,
     offset_test: Array | None = None,
 ) -> dict[str, Any]:
     """The fields of a Problem that follow from rows and who holds them."""
@@ -215,7 +211,7 @@ def stack(
     classes: int,
     weights: str,
     loss: str | None = None,
-    extra: Extras = Extras(),
+    extra: Extras = NONE,
 ) -> Tree:
     """Each agent's objective, stacked."""
     kind: Any = LOSSES[choose(loss, classes)]  # Any: not every loss takes an offset

@@ -269,10 +269,10 @@ class Problem:
 
         Parameters
         ----------
-        X, y : rows (d, p) and targets (d): arrays, lists or a DataFrame, whose column names are kept. A target of cox is
-            the time of an event, or minus the time at which the row was censored
-        task : regression or classification; without it, that of the loss or, without one, targets that are text or whole
-            numbers of at most 20 values are labels, as in `read_file`
+        X, y : rows (d, p) and targets (d): arrays, lists or a DataFrame, whose column names are kept. A target of cox
+            is the time of an event, or minus the time at which the row was censored
+        task : regression or classification; without it, that of the loss or, without one, targets that are text or
+            whole numbers of at most 20 values are labels, as in `read_file`
         agents : how many, by default 20
         X_test, y_test : rows to judge models by, which no agent has
         how : even, sorted, by-label, dirichlet, by-sizes
