@@ -96,7 +96,7 @@ class Huber(NamedTuple):
         return newton.minimise(self, center, weight, start)
 
     def excess(self, w: Array) -> Array:
-        """What the rows on the straight line add to the Hessian, so that the quadratic at w is nowhere below the loss."""
+        """What rows on the straight line add to the Hessian, so that the quadratic at w is nowhere below the loss."""
         size = abs(self._residuals(w))
         rows = namespace(w).where(size > DELTA, self.rows * DELTA / namespace(w).maximum(size, DELTA), 0.0)
         return self.X.T @ (rows[:, None] * self.X)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amble.arrays import Array
+from amble.arrays import Array, Indices
 from amble.errors import AmbleError
 from amble.losses import LOSSES
 
@@ -17,7 +17,7 @@ class Extras(NamedTuple):
     weight: Array | None = None
     offset: Array | None = None  # with the logarithm of the exposure in it
 
-    def of(self, chosen: ArrayLike) -> "Extras":
+    def of(self, chosen: Indices) -> "Extras":
         """Those of some rows."""
         return Extras(*(None if each is None else each[chosen] for each in self))
 

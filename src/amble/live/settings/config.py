@@ -98,7 +98,7 @@ class Config:
         method = make_method(given["method"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
-            about = SimpleNamespace(dimension=model.dimension, own=None, agents=len(peers), penalty=None)
+            about = SimpleNamespace(dimension=model.dimension, own=None, loss=None, agents=len(peers), penalty=None)
             checked = methods.check(method, about)
         method = method if surveyed else checked  # what follows from the number of unknowns is not known before
         exact = visits.kind_for(method).exact
