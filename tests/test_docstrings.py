@@ -21,6 +21,7 @@ EXPORTED += [getattr(testing, name) for name in testing.__all__]
 CLASSES = list(dict.fromkeys(each for each in EXPORTED if inspect.isclass(each)))
 CONSTRUCTED = [amble.Dataset, amble.Timing, *methods.METHODS.values()]
 MADE = {amble.Comparison: "compare", amble.Network: "networks", amble.Problem: "split", amble.Run: "simulate"}
+MADE[amble.PenaltyPath] = "amble.path"
 
 
 def public_methods(kind):
