@@ -24,6 +24,7 @@ MADE = {
     amble.Comparison: "compare",
     amble.Model: "load_model",
     amble.Network: "networks",
+    amble.PenaltyPath: "amble.path",
     amble.Problem: "split",
     amble.Run: "simulate",
 }

@@ -116,13 +116,21 @@ def test_softmax_path():
         ({"held_out": 1}, "held_out=1 was given; it must be a number from 0 to below 1"),
         ({"lambdas": 0}, "lambdas=0 was given"),
         ({"lambdas": [-1.0]}, "finite numbers, zero or more"),
-        ({"ridge": 0.1}, "ridge was given; a path has its own penalties"),
         ({"lambdas": "many"}, "lambdas='many' was given"),
     ],
 )
 def test_bad_paths(options, message):
     with pytest.raises(AmbleError, match=message):
         amble.path(amble.load("diabetes"), agents=3, **options)
+
+
+def test_a_problem_is_given_alone():
+    problem = amble.split(amble.load("diabetes"), agents=3)
+    with pytest.raises(AmbleError, match="positive was given with a Problem"):
+        amble.path(problem, positive=True)
+    own = amble.Problem.from_objectives([problem.objective(i) for i in range(3)], problem.dimension)
+    with pytest.raises(AmbleError, match="made from rows"):
+        amble.path(own)
 
 
 def test_the_command(tmp_path):

@@ -112,12 +112,23 @@ class PenaltyPath:
         >>> import amble
         >>> data = amble.load("diabetes")
         >>> amble.path(data, lambdas=20).predict(data.X[:3]).round()
-        array([208.,  73., 178.])
+        array([205.,  69., 176.])
         """
         return np.asarray(self.problem.predict(self.models[self.best if k is None else k], X))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The table of the path, one column per key: penalties, costs, held-out quality, and every coefficient."""
+        """The path as columns: penalties, costs, quality on the held-out rows, and every coefficient.
+
+        Returns
+        -------
+        dict of arrays, one entry per penalty
+
+        Example
+        -------
+        >>> import amble
+        >>> list(amble.path(amble.load("diabetes"), lambdas=5).columns())[:9]
+        ['lambda', 'l1', 'ridge', 'nonzero', 'hops', 'loss', 'loss_error', 'metric', 'coef age']
+        """
         table: dict[str, NDArray[Any]] = {
             "lambda": self.lambdas,
             "l1": self.l1_ratio * self.lambdas,
@@ -154,7 +165,7 @@ class PenaltyPath:
         >>> import amble
         >>> table = amble.path(amble.load("diabetes"), lambdas=20).to_pandas()
         >>> table["nonzero"].tolist()[:5]
-        [0, 2, 2, 2, 4]
+        [0, 2, 2, 3, 4]
         """
         return need("pandas", "all").DataFrame(self.columns())
 

@@ -56,7 +56,15 @@ def path(
     tolerance: float = 1e-8,
     engine: str = "auto",
     progress: bool = True,
-    **options: Any,
+    groups: ArrayLike | None = None,
+    positive: bool | Sequence[int | str] = False,
+    unpenalised: Sequence[int | str] = (),
+    intercept: bool = True,
+    scale: bool = True,
+    weights: str = "rows",
+    loss: str | None = None,
+    alpha: float | None = None,
+    sizes: ArrayLike | None = None,
 ) -> PenaltyPath:
     """Models under ever smaller l1 or elastic net penalties, and which of them is best on rows held out.
 
@@ -68,7 +76,9 @@ def path(
     Parameters
     ----------
     data : an amble.Dataset; or an amble.Problem, whose own test rows score then, and whose ridge is added to the path's
-    agents, how, seed : as of `split`; not with a Problem
+    agents, how, groups, positive, unpenalised, intercept, scale, weights, loss, alpha, sizes : as of `split`; not with
+        a Problem, of which they are a part
+    seed : of the split, the network and the rows held out
     l1_ratio : 1 is the lasso; above 0
     lambdas : how many, log-spaced from the smallest that leaves no coefficient; or the values themselves
     smallest : the last of them, as a share of the first
@@ -76,7 +86,6 @@ def path(
     network : as of `simulate`
     tolerance : the token goes on to the next penalty when a lap moves its model less than this, relative to its length
     engine, progress : as of `simulate`
-    options : groups, positive, unpenalised, intercept, scale, weights, loss, alpha, sizes, as of `split`
 
     Returns
     -------
@@ -89,21 +98,33 @@ def path(
     >>> path.nonzero[[0, 30, 60, 99]].tolist()
     [0, 5, 8, 10]
     >>> path.coef[path.simplest].round().tolist()
-    [0.0, -0.0, 456.0, 176.0, -0.0, 0.0, -80.0, 0.0, 400.0, 0.0]
+    [0.0, 0.0, 500.0, 183.0, 0.0, 0.0, -105.0, 0.0, 435.0, 0.0]
     """
     check_flags(progress=progress)
     check_numbers(l1_ratio=l1_ratio, smallest=smallest, held_out=held_out, tolerance=tolerance)
     seed = check_seed(seed)
+    same: dict[str, Any] = {"intercept": intercept, "scale": scale, "weights": weights, "loss": loss}
+    dealt: dict[str, Any] = {"groups": groups, "alpha": alpha, "sizes": sizes}
     if isinstance(data, Problem):
-        if agents is not None or options or data.scaling is None:
-            raise AmbleError("a Problem made from rows is given alone: agents and other options are part of it.")
+        usual = {
+            "intercept": True,
+            "scale": True,
+            "weights": "rows",
+            "how": "even",
+            "positive": False,
+            "unpenalised": (),
+        }
+        given = {**same, **dealt, "agents": agents, "how": how, "positive": positive, "unpenalised": unpenalised}
+        for name, value in given.items():
+            if str(value) != str(usual.get(name)):
+                raise AmbleError(f"{name} was given with a Problem, of which it is a part; leave it out.")
+        if data.scaling is None:
+            raise AmbleError("this problem was made from objectives; a path needs one that was made from rows.")
         problem, judge = data, None if data.heldout is None else Judged(data)
     else:
-        refused = [name for name in ("ridge", "l1", "test") if name in options]
-        if refused:
-            raise AmbleError(f"{refused[0]} was given; a path has its own penalties and held_out=, so leave it out.")
-        problem = split(data, agents, how, seed, test=0.0, ridge=0.0, **options)
-        judge = hold_out(data, problem, held_out, seed, options) if held_out else None
+        columns: dict[str, Any] = {"positive": positive, "unpenalised": unpenalised}
+        problem = split(data, agents, how, seed, test=0.0, ridge=0.0, **same, **dealt, **columns)
+        judge = hold_out(data, problem, held_out, seed, same) if held_out else None
         if judge is not None and judge.problem.heldout is None:
             raise AmbleError(f"rows held out have no loss of their own under loss={problem.loss!r}; give held_out=0.")
     walk = Walk(networks.as_network(network, problem.agents, seed=seed), tolerance, engine, seed)
@@ -274,7 +295,7 @@ class Judged(NamedTuple):
         return means, spread / np.sqrt(max(len(batches) - 1, 1))
 
 
-def hold_out(data: Dataset, problem: Problem, share: float, seed: int, options: dict[str, Any]) -> Judged:
+def hold_out(data: Dataset, problem: Problem, share: float, seed: int, same: dict[str, Any]) -> Judged:
     """The same agents with fewer rows: some of each are test rows. An agent keeps one row at least, and every label
     some row."""
     rng, X, y = np.random.default_rng([seed, 3]), np.asarray(data.X, np.float64), np.asarray(data.y)
@@ -293,11 +314,10 @@ def hold_out(data: Dataset, problem: Problem, share: float, seed: int, options: 
         return None if values is None else np.asarray(values, np.float64)[chosen]
 
     moved = extras(len(y), data.name, None, data.offset, data.exposure).offset
-    same: dict[str, Any] = {key: options[key] for key in ("intercept", "scale", "weights", "loss") if key in options}
-    same |= {key: problem.settings[key] for key in ("positive", "unpenalised") if key in problem.settings}
+    columns = {key: problem.settings[key] for key in ("positive", "unpenalised") if key in problem.settings}
     trained = Problem.from_arrays(
         X[rows[kept]], y[rows[kept]], task=problem.task, groups=owner[kept], ridge=0.0, X_test=X[out], y_test=y[out],
         sample_weight=some(data.sample_weight, rows[kept]), offset=some(moved, rows[kept]),
-        offset_test=some(moved, out), name=data.name, **same,
+        offset_test=some(moved, out), name=data.name, **same, **columns,
     )  # fmt: skip
     return Judged(trained, some(data.sample_weight, out))
