@@ -19,6 +19,7 @@ from amble.errors import AmbleError, few, unknown
 from amble.live import toml
 from amble.problem.assemble import Scaling, check_rows, prepare, ridges, stack, targets_in_units
 from amble.results import model as trained
+from amble.results.sums import Sums
 
 log = logging.getLogger("amble.live")
 
@@ -86,7 +87,7 @@ class Model:
         stacked = stack(rows, wanted, [np.arange(len(y))], penalty, len(self.labels), "agents")
         return tree_map(lambda leaf: leaf[0], stacked)
 
-    def trained(self, w: Array, about: Mapping[str, Any] | None = None) -> trained.Model:
+    def trained(self, w: Array, about: Mapping[str, Any] | None = None, sums: Sums | None = None) -> trained.Model:
         """The model with these numbers, to predict with."""
         return trained.Model(
             task=self.task,
@@ -98,6 +99,7 @@ class Model:
             scaling=self.scaling,
             target=self.target,
             penalty={"ridge": self.ridge},
+            sums=sums,
             about=about or {},
         )
 

@@ -33,6 +33,7 @@ from amble.live.settings.parts import (
 from amble.methods.protocol import TokenMethod
 from amble.results import model as trained
 from amble.results.model import provenance
+from amble.results.sums import Sums
 
 FILE = "agent.toml"
 FORMAT = 1
@@ -187,11 +188,11 @@ class AgentConfig:
         """The agent's own objective, from its rows and targets as they are in its files."""
         return self.model.objective(X, y, f"the data of {self.name}")
 
-    def trained(self, w: Array, **known: Any) -> trained.Model:
+    def trained(self, w: Array, sums: Sums | None = None, **known: Any) -> trained.Model:
         """The run's model with these numbers, and where it comes from."""
         method = method_settings(self.method)
         about = provenance(run=self.run, settings=self.digest, agents=list(self.agents), method=method, **known)
-        return self.model.trained(w, about)
+        return self.model.trained(w, about, sums)
 
     def read_data(self, folder: Path) -> tuple[Array, Targets]:
         """The agent's rows and targets, from the file in its folder that the run names."""
