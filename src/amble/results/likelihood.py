@@ -21,14 +21,16 @@ from amble.arrays import Array
 from amble.losses.huber import DELTA
 from amble.losses.logistic import sigmoid
 
+Entries = Callable[[int, int], Array]  # (d,) for each pair of linear predictors
+
 
 class Rows(NamedTuple):
     """One entry per row, and one column for each of the K linear predictors: one, or one per class."""
 
     deviance: Array  # (d,) half of it
     slope: Array  # (d, K)
-    bend: Array  # (d, K, K)
-    expected: Array  # (d, K, K): the mean of the bend over y
+    bend: Entries  # with several classes there are too many for one array
+    expected: Entries  # the mean of the bend over y
     mean: Array  # (d, K): mu
     pearson: Array  # (d,): (y - mu)^2 over the variance that mu implies
 
@@ -39,7 +41,7 @@ def rows_of(loss: str, eta: Array, y: Array) -> Rows:
 
 
 def _single(deviance: Array, slope: Array, bend: Array, expected: Array, mean: Array, pearson: Array) -> Rows:
-    return Rows(deviance, slope[:, None], bend[:, None, None], expected[:, None, None], mean[:, None], pearson)
+    return Rows(deviance, slope[:, None], lambda *_: bend, lambda *_: expected, mean[:, None], pearson)
 
 
 def least_squares(eta: Array, y: Array) -> Rows:
@@ -69,8 +71,11 @@ def softmax(eta: Array, y: Array) -> Rows:
     lead = eta - eta.max(axis=1, keepdims=True)
     total = np.log(np.exp(lead).sum(axis=1))
     P = np.exp(lead - total[:, None])
-    bend = P[:, :, None] * (np.eye(K) - P[:, None, :])
     off = P - Y
+
+    def bend(a: int, b: int) -> Array:
+        return np.asarray(P[:, a] * (float(a == b) - P[:, b]))
+
     pearson = (off**2 / np.maximum(P, np.finfo(float).tiny)).sum(axis=1)
     return Rows(total - (lead * Y).sum(axis=1), off, bend, bend, P, pearson)
 

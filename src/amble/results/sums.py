@@ -12,7 +12,7 @@ import numpy as np
 
 from amble.arrays import Array, Indices, leaves
 from amble.errors import AmbleError
-from amble.results.likelihood import rows_of, times_log
+from amble.results.likelihood import Entries, rows_of, times_log
 from amble.results.partial import TIES, concordance, partial
 
 SQUARES_UP_TO = 500  # unknowns; with more, there are no matrices, and so no standard errors
@@ -217,10 +217,11 @@ def _sums_of(
         if classes:
             common = common._replace(labels=_counts(y.astype(np.intp), s, classes))
         if squares:
-            outer = per_row.slope[:, :, None] * per_row.slope[:, None, :]
-            common = common._replace(hessian=_blocks(X, s, per_row.bend), by_row=_blocks(X, s, outer))
+            slope, K = per_row.slope, per_row.slope.shape[1]
+            by_row = _blocks(X, s, K, lambda a, b: slope[:, a] * slope[:, b])
+            common = common._replace(hessian=_blocks(X, s, K, per_row.bend), by_row=by_row)
             if loss == "gamma":
-                common = common._replace(expected=_blocks(X, s, per_row.expected))
+                common = common._replace(expected=_blocks(X, s, K, per_row.expected))
     return common._replace(by_agent=packed(np.outer(common.gradient, common.gradient))) if squares else common
 
 
@@ -292,13 +293,13 @@ def _null(loss: str, y: Array, s: Array, offset: Array) -> dict[str, Any]:
     return {name: np.asarray(number) for name, number in numbers.items()}
 
 
-def _blocks(X: Array, s: Array, bend: Array) -> Array:
+def _blocks(X: Array, s: Array, K: int, bend: Entries) -> Array:
     """sum_l s_l bend_l (x) x_l x_l', its upper triangle: block (a, b) is X' diag(s bend_ab) X."""
-    K, p = bend.shape[1], X.shape[1]
+    p = X.shape[1]
     whole = np.zeros((K, p, K, p))
     for a in range(K):
         for b in range(a, K):
-            whole[a, :, b] = X.T @ ((s * bend[:, a, b])[:, None] * X)
+            whole[a, :, b] = X.T @ ((s * bend(a, b))[:, None] * X)
             whole[b, :, a] = whole[a, :, b].T
     return packed(whole.reshape(K * p, K * p))
 

@@ -20,6 +20,7 @@ from amble.live import toml
 from amble.problem.assemble import Scaling, check_rows, prepare, ridges, stack, targets_in_units
 from amble.problem.extras import NO_EXTRAS, Extras
 from amble.results import model as trained
+from amble.results.sums import Sums
 
 log = logging.getLogger("amble.live")
 
@@ -103,6 +104,7 @@ class Model:
         stacked = stack(inner.X, inner.y, parts, penalty, classes, share, self.loss_name, extra)
         return tree_map(lambda leaf: leaf[0], stacked)
 
+<<<<<<< HEAD
     def in_units(self, X: Array, y: Targets, extra: Extras = NO_EXTRAS) -> "InUnits":
         """Rows and targets in the model's own units."""
         link = losses.LOSSES[self.loss_name].link()
@@ -113,6 +115,9 @@ class Model:
         return InUnits(prepare(X, self.scaling, self.intercept), wanted, offset)
 
     def trained(self, w: Array, about: Mapping[str, Any] | None = None) -> trained.Model:
+=======
+    def trained(self, w: Array, about: Mapping[str, Any] | None = None, sums: Sums | None = None) -> trained.Model:
+>>>>>>> model
         """The model with these numbers, to predict with."""
         return trained.Model(
             task=self.task,
@@ -124,6 +129,7 @@ class Model:
             scaling=self.scaling,
             target=self.target,
             penalty={"ridge": self.ridge},
+            sums=sums,
             about=about or {},
         )
 

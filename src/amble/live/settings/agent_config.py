@@ -40,8 +40,12 @@ from amble.methods.protocol import TokenMethod
 from amble.problem.extras import NO_EXTRAS, Extras
 from amble.results import model as trained
 from amble.results.model import provenance
+<<<<<<< HEAD
 from amble.survey import agreed as agreements
 from amble.survey.agreed import Agreement
+=======
+from amble.results.sums import Sums
+>>>>>>> model
 
 FILE = "agent.toml"
 AGREEMENT = "agreement.json"  # what the survey has come to
@@ -227,11 +231,11 @@ class AgentConfig:
         rows = self.agreement.rows(self.tables(self.data_path(folder)).train, self.name)
         return self.objective(rows.X, rows.y, Extras(rows.sample_weight, rows.offset))
 
-    def trained(self, w: Array, **known: Any) -> trained.Model:
+    def trained(self, w: Array, sums: Sums | None = None, **known: Any) -> trained.Model:
         """The run's model with these numbers, and where it comes from."""
         method = method_settings(self.method)
         about = provenance(run=self.run, settings=self.digest, agents=list(self.agents), method=method, **known)
-        return self.model.trained(w, about)
+        return self.model.trained(w, about, sums)
 
     def read_data(self, folder: Path) -> tuple[Array, Targets]:
         """The agent's rows and targets, from the file in its folder that the run names."""
