@@ -89,11 +89,7 @@ def done(tmp_path_factory):
 
 def test_the_model_is_the_optimum_of_all_rows(done):
     folder, said = done
-<<<<<<< HEAD
     best = split(load("diabetes"), agents=4, ridge=0.01).optimum().w
-=======
-    best = split(load("diabetes"), agents=4, ridge=0.01, weights="agents").optimum().w
->>>>>>> model
     w = model_reading.read(folder / model_file.FILE).w
     assert np.linalg.norm(w - best) <= 1e-6 * np.linalg.norm(best)
     assert "the model has converged" in said
@@ -207,11 +203,7 @@ def test_predict_on_files_with_and_without_the_target(done, tmp_path):
     assert told.returncode == 0
     assert "NMSE 0.4" in told.stderr
     guess = np.loadtxt(tmp_path / "out.csv", skiprows=1)
-<<<<<<< HEAD
     problem = split(data, agents=4, ridge=0.01)
-=======
-    problem = split(data, agents=4, ridge=0.01, weights="agents")
->>>>>>> model
     np.testing.assert_allclose(guess, problem.predict(model_reading.read(folder / "model.npz").w, data.X), rtol=1e-9)
     for name in ("without.csv", "rows.npz"):
         told = amble("predict", folder / "model.npz", tmp_path / name)

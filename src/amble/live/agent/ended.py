@@ -1,7 +1,5 @@
 """What a run has come to: the model of all agents, and how good it is at each of them."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from amble.arrays import Array, Flags
@@ -44,4 +42,4 @@ def model_from(config: AgentConfig, w: Array, numbers: Array | None = None, insi
     sums = Sums.of_vector(numbers[:size], *of)
     silent = 0 if inside is None else int(inside.sum() - sums.agents)  # in the model, and not in the closing survey
     by_agent = judged_by_agent(numbers[size:], config)
-    return replace(config.trained(w, survey=survey, judged=by_agent, silent=silent), sums=sums)
+    return config.trained(w, sums, survey=survey, judged=by_agent, silent=silent)

@@ -104,7 +104,6 @@ class Model:
         stacked = stack(inner.X, inner.y, parts, penalty, classes, share, self.loss_name, extra)
         return tree_map(lambda leaf: leaf[0], stacked)
 
-<<<<<<< HEAD
     def in_units(self, X: Array, y: Targets, extra: Extras = NO_EXTRAS) -> "InUnits":
         """Rows and targets in the model's own units."""
         link = losses.LOSSES[self.loss_name].link()
@@ -114,10 +113,7 @@ class Model:
         wanted = targets_in_units(y, self.scaling, self.labels or None, link)
         return InUnits(prepare(X, self.scaling, self.intercept), wanted, offset)
 
-    def trained(self, w: Array, about: Mapping[str, Any] | None = None) -> trained.Model:
-=======
     def trained(self, w: Array, about: Mapping[str, Any] | None = None, sums: Sums | None = None) -> trained.Model:
->>>>>>> model
         """The model with these numbers, to predict with."""
         return trained.Model(
             task=self.task,

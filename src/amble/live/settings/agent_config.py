@@ -40,12 +40,9 @@ from amble.methods.protocol import TokenMethod
 from amble.problem.extras import NO_EXTRAS, Extras
 from amble.results import model as trained
 from amble.results.model import provenance
-<<<<<<< HEAD
+from amble.results.sums import Sums
 from amble.survey import agreed as agreements
 from amble.survey.agreed import Agreement
-=======
-from amble.results.sums import Sums
->>>>>>> model
 
 FILE = "agent.toml"
 AGREEMENT = "agreement.json"  # what the survey has come to
