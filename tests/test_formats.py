@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import amble
 from amble.cli import app
 from amble.live import status
+from amble.live.agent import described
 from amble.live.agent.agent import course_of
 from amble.live.agent.node import Node
 from amble.live.control import glance
@@ -57,7 +58,7 @@ def journal_format(path):
 def test_a_saved_run_is_read_and_drawn(file, tmp_path):
     run = amble.load_run(file)
     assert run.method.label.lower() == file.stem
-    problem = amble.split(amble.load("diabetes"), agents=4, seed=0)
+    problem = amble.split(amble.load("diabetes"), agents=4, seed=0, weights="agents")
     whole = amble.simulate(run.method, problem, run.network, hops=20, progress=False)
     np.testing.assert_allclose(run.model, whole.model, rtol=1e-9)
     np.testing.assert_allclose(run.models, whole.models, rtol=1e-9)
@@ -143,6 +144,7 @@ WRITTEN = {
     "agent's status": status.FORMAT,
     "overview": glance.FORMAT,
     "message": shape.VERSION,
+    "the sites' descriptions": described.FORMAT,
 }
 
 
