@@ -34,17 +34,18 @@ def predict(
     import math
     import sys
 
+    from amble.cli.summary import find_model
     from amble.data.datasets import count
     from amble.errors import AmbleError
     from amble.files import write_whole
     from amble.problem.prediction import METRICS, score
-    from amble.results import choosing, predicting
+    from amble.results import predicting
 
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
         raise AmbleError(f"{out} was given for the predictions; give a file in a folder that is there.")
-    loaded = choosing.load_model(model)
+    loaded = find_model(model)
     X, y = predicting.read_rows(loaded, rows, target, header)
-    guess = loaded.predict(X)
+    guess = loaded.predict(X, exposure=predicting.read_exposure(loaded, rows, header))
     held = io.StringIO()
     writer = csv.writer(held, lineterminator="\n")
     writer.writerows([[loaded.target if isinstance(loaded.target, str) else "prediction"]])

@@ -30,12 +30,23 @@ def summary(
     """
     import sys
 
-    from amble.results.choosing import load_model
-
-    loaded = load_model(model)
+    loaded = find_model(model)
     if loaded.sums is None:
         sys.stderr.write("This model has no sums over its rows, and so neither standard errors nor a fit.\n")
     sys.stdout.write(text_of(loaded, cov, level, latex) + "\n")
+
+
+def find_model(path: Path) -> Any:
+    """The model that a path means; of an agent that runs, the one that it has so far."""
+    from amble.results.choosing import load_model
+    from amble.results.model_file import FILE
+
+    if (path / "agent.toml").is_file() and (path / "model.npy").is_file() and not (path / FILE).is_file():
+        from amble.data.packed import read_npy
+        from amble.live.settings.agent_config import AgentConfig
+
+        return AgentConfig.read(path).trained(read_npy(path / "model.npy"), so_far=True)
+    return load_model(path)
 
 
 def text_of(model: Any, cov: str = "model", level: float = 0.95, latex: bool = False) -> str:

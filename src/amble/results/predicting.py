@@ -13,13 +13,19 @@ from amble.data.tables import Column, Table, TextColumn
 from amble.data.targets import Targets, find_target, labels_or_amounts, targets
 from amble.errors import AmbleError
 from amble.results.model import Model
+from amble.survey.agreed import Agreement, from_json
 
 
 def read_rows(model: Model, path: Path, target: str | None, header: bool | None) -> tuple[Array, Targets | None]:
     """X, and y or None: a table's target is the one named, here or in the model, or its one column too many."""
     kind, where = inner_suffix(path), str(path)
     refuse_options(path, header, target)
-    if kind in TABLES:
+    if kind in TABLES and "survey" in model.about:
+        table = read_table(path, header, ())
+        X, chosen = agreement_of(model).encode(table, where), _target(model, table, target)
+        censored = agreement_of(model).event is not None  # its targets are no amounts to compare predictions with
+        y = None if chosen is None or censored else targets(table, chosen, model.task)[0]
+    elif kind in TABLES:
         X, y = _of_table(model, read_table(path, header, _names(model)), target)
     else:
         content = unpacked(read_bytes(path), where)
@@ -33,6 +39,22 @@ def read_rows(model: Model, path: Path, target: str | None, header: bool | None)
     if y is not None and y.dtype.kind in "biuf":
         y, _ = labels_or_amounts(y.astype(np.float64), model.task)
     return X, y
+
+
+def agreement_of(model: Model) -> Agreement:
+    """What the sites of the model's run had agreed on."""
+    return from_json(str(model.about["survey"]), "the model")
+
+
+def read_exposure(model: Model, path: Path, header: bool | None) -> Array | None:
+    """The exposure of each row, where the model has one and the file its column."""
+    name = agreement_of(model).exposure if "survey" in model.about and inner_suffix(path) in TABLES else None
+    if name is None:
+        return None
+    for column in read_table(path, header, ()).columns:
+        if column.name == name and column.numbers is not None:
+            return column.numbers
+    raise AmbleError(f"{path} has no column {name!r} of numbers, which is the model's exposure; add it.")
 
 
 def _names(model: Model) -> tuple[str, ...]:

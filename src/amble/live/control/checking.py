@@ -24,6 +24,7 @@ from amble.live.settings.agent_config import AgentConfig, Peer
 from amble.live.transport.sockets import check_free
 from amble.live.trust import certificates, identity
 from amble.losses.objective import Objective
+from amble.survey.document import to_bytes
 
 DIAL_S = 3.0  # for a connection, and then for the handshake
 # In TLS 1.3 one that does not take our certificate says so after our handshake is over: so long at least is waited for
@@ -86,7 +87,18 @@ def _certificate(folder: Path, config: AgentConfig) -> Iterator[tuple[Outcome, s
 
 
 def _data(folder: Path, config: AgentConfig, data: Path | None, made: list[Any]) -> Iterator[tuple[Outcome, str]]:
-    X, y, ignored = config.model.read_all(data if data is not None else config.data_path(folder))
+    path = data if data is not None else config.data_path(folder)
+    if config.surveyed is not None:
+        table = config.tables(path).train
+        size = len(to_bytes(config.surveyed.wanted.describe(table)))
+        if size > config.surveyed.bytes_max:
+            raise AmbleError(f"its description takes {size:,} bytes, and [survey] bytes_max is less; raise it there.")
+        if config.agreement is not None:
+            made.append(config.objective_in(folder) if data is None else config.objective_of(table))
+        rows = f"{len(table.columns[0].cells):,} rows, {len(table.columns):,} columns with the target"
+        yield "ok", f"{rows}; its description for the survey has {size:,} bytes"
+        return
+    X, y, ignored = config.model.read_all(path)
     made.append(config.objective(X, y))
     if ignored:
         yield "note", f"not in the run's model, and ignored: the columns {few(ignored)}"

@@ -11,6 +11,7 @@ from amble import methods
 from amble.arrays import Array
 from amble.data.files import TABLES, read_table
 from amble.data.packed import inner_suffix
+from amble.data.tables import Table
 from amble.data.targets import Targets
 from amble.errors import AmbleError
 from amble.files import read_toml
@@ -225,7 +226,13 @@ class AgentConfig:
         """The same, from the file in its folder."""
         if self.agreement is None:
             return self.objective(*self.read_data(folder))
-        rows = self.agreement.rows(self.tables(self.data_path(folder)).train, self.name)
+        return self.objective_of(self.tables(self.data_path(folder)).train)
+
+    def objective_of(self, table: Table) -> Any:
+        """The same, from a table, as the survey has agreed to treat it."""
+        if self.agreement is None:
+            raise AmbleError(f"the agents of {self.run} have not agreed on their model yet; wait for their survey.")
+        rows = self.agreement.rows(table, self.name)
         return self.objective(rows.X, rows.y, Extras(rows.sample_weight, rows.offset))
 
     def trained(self, w: Array, sums: Sums | None = None, **known: Any) -> trained.Model:
