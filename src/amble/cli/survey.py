@@ -59,6 +59,8 @@ def survey(
 
 def run(folder: Path, out: Path, target: str | None, header: bool | None) -> dict[str, Any]:
     """A survey of the tables in a folder, by agents on this machine."""
+    import sys
+
     from amble.errors import AmbleError, need
 
     need("cryptography", "live")
@@ -74,6 +76,7 @@ def run(folder: Path, out: Path, target: str | None, header: bool | None) -> dic
         plan = live.prepare(
             folder, out, False, method={"name": "Relay"}, model=model, survey=survey, stop=stop, network="complete"
         )
+        sys.stderr.write(f"sites: {', '.join(plan.files)}\n")
         with live.start(plan) as cluster:
             lost = live.watch(cluster, f"{folder}: {len(plan.files)} sites; Ctrl-C stops", asked.is_set)
             if asked.is_set():

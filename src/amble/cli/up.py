@@ -157,6 +157,7 @@ def _sites(data: Path, out: Path, again: bool, **settings: Any) -> None:
         for note in plan.config.notes():
             say(note, "note:")
         title = f"{data}: {len(plan.files)} sites, {plan.config.method.label}; Ctrl-C stops"
+        say(f"sites: {', '.join(plan.files)}")
         with sites.start(plan) as cluster:
             lost = sites.watch(cluster, title, asked.is_set)
             model = sites.finish(plan, cluster)
