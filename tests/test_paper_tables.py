@@ -66,7 +66,7 @@ def test_rivals_that_are_not_shown_need_as_much_or_more():
 @pytest.mark.parametrize(
     ("tokens", "local", "where"),
     [
-        (False, False, "on no data set, read either way."),
+        (False, False, "on no data set, with either reading."),
         (False, True, "on cpusmall and cadata, by the mean of x."),
         (True, True, "on cpusmall and cadata, by the tokens' mean, and on cpusmall and cadata, by the mean of x."),
     ],
