@@ -20,7 +20,7 @@ RELAY = amble.Relay()
 ROWS = "give X as"
 
 CALLS = {
-    "a data set for a problem": (lambda: amble.simulate(RELAY, DATA), "deal it out to agents first: amble.split"),
+    "a data set for a problem": (lambda: amble.simulate(RELAY, DATA), "divide it among agents first: amble.split"),
     "rows for a problem": (lambda: amble.simulate(RELAY, X), "a ndarray was given as the problem; give an amble.Prob"),
     "no problem": (lambda: amble.compare([RELAY], None), "None was given as the problem"),
     "arguments swapped": (lambda: amble.simulate(PROBLEM, RELAY), "a Relay was given as the problem"),

@@ -275,13 +275,13 @@ def test_a_journal_that_is_in_use_is_refused(written):
 def test_files_that_are_no_journals_are_refused(tmp_path):
     path = tmp_path / "notes"
     path.write_bytes(b"dear diary " * 50)
-    refuses(path, "is no journal of amble's")
+    refuses(path, "is not a journal of amble")
     path.write_bytes(b"dear diary")
-    refuses(path, "is no journal of amble's")
+    refuses(path, "is not a journal of amble")
     path.unlink()
     with contextlib.closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE songs (name)")
-    refuses(path, "is no journal of amble's")
+    refuses(path, "is not a journal of amble")
     refuses(tmp_path, "cannot be read or written")
 
 
@@ -380,7 +380,9 @@ def test_a_full_disk_undoes_the_transaction_and_the_journal_goes_on_when_there_i
         journal.persist(effect(1), 0.0)
         (pages,) = journal.connection.execute("PRAGMA page_count").fetchone()
         journal.connection.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(AmbleError, match=r"there is no space left for the journal .*j; make some, and it goes on"):
+        with pytest.raises(
+            AmbleError, match=r"there is no space left for the journal .*j; free some, and the agent continues"
+        ):
             persist_many(journal, range(2, 1000))
         last = len(journal.visits())
         assert_same(journal.load(), state_after(last))

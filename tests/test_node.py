@@ -69,7 +69,7 @@ def test_how_many_were_left_out_is_said_with_the_next(agent, caplog):
     agent.node.seldom.every_s = 0.0
     agent.hear("b", b"nonsense")
     assert len(warnings(caplog, "refused a message of b")) == 2
-    assert warnings(caplog, "refused a message of b")[-1].endswith("(and 41 more like it, which were not logged)")
+    assert warnings(caplog, "refused a message of b")[-1].endswith("(and 41 more like it, not logged)")
 
 
 def test_answers_that_are_refused_are_limited_too(agent, caplog):
@@ -77,7 +77,7 @@ def test_answers_that_are_refused_are_limited_too(agent, caplog):
     for _ in range(50):
         asks[0](b"nonsense")
         agent.work()
-    assert len(warnings(caplog, "refused an answer of")) == 1
+    assert len(warnings(caplog, "refused an answer from")) == 1
 
 
 def test_what_a_neighbour_refuses_or_sends_again_is_no_endless_journal(agent, caplog):
@@ -143,7 +143,7 @@ def test_a_full_disk_is_waited_for_and_named_once_a_minute(agent, caplog):
         with pytest.raises(Unwritable):
             agent.node._kept(write)
     assert len(writes) == 3
-    assert len(warnings(caplog, "Until then it waits")) == 1
+    assert len(warnings(caplog, "Until then the agent waits")) == 1
 
 
 # --- the model ------------------------------------------------------------------------------------------------------

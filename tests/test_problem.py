@@ -292,7 +292,7 @@ def test_partly_separable_classes_without_a_ridge_are_refused():
 
     X, y = load_iris(return_X_y=True)
     problem = amble.Problem.from_arrays(X, y, task="classification", agents=3, ridge=0.0)
-    with pytest.raises(amble.AmbleError, match="separable, in part at least"):
+    with pytest.raises(amble.AmbleError, match="separable, at least in part"):
         problem.optimum()
 
 

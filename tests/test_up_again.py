@@ -197,7 +197,7 @@ def test_what_there_is_is_kept_when_it_is_told_to_end(tmp_path, number, code, ti
             process.send_signal(number)
         said, _ = process.communicate(timeout=60)
     assert process.returncode == code
-    assert "what there was by then was kept" in said
+    assert "the results so far were kept" in said
     assert not agents_of(folder)
     assert np.isfinite(trained.load(folder / trained.FILE).w).all()
     assert record.load(folder / record.FILE).hops > 0
@@ -256,6 +256,8 @@ def test_a_run_that_ends_before_everybody_was_met_says_whose_data_the_model_lack
     unmet = sorted({f"agent0{k}" for k in range(4)} - met)
     assert len(unmet) == 2
     said = " ".join(told.stdout.split())
-    assert f"the run ended before a token met {', '.join(unmet)}: the model lacks their data; give more --hops" in said
+    assert (
+        f"the run ended before a token visited {', '.join(unmet)}: the model lacks their data; give more --hops" in said
+    )
     assert "failed" not in said
     assert np.isfinite(trained.load(tmp_path / "run" / trained.FILE).w).all()

@@ -12,12 +12,12 @@ NAMES_MAX, NEAR_MAX = 30, 5  # a sentence lists all names up to this many, or el
 
 
 class AmbleError(ValueError):
-    """Something given to amble cannot be used; the message says what was given, what is expected and what to do."""
+    """amble cannot use an input; the message says what was given, what is expected and what to do."""
 
 
 class Unusable(AmbleError):
     """A file or address that cannot be used. `problem` is what is wrong with it, without the advice that follows it:
-    whoever asked for the file may know better what to do."""
+    the caller may know better what to do."""
 
     problem: str = ""
 

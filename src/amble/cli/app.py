@@ -5,7 +5,7 @@ from typing import Annotated, Any, final
 import typer
 from typer.core import TyperGroup
 
-# the groups of `amble --help` and the order of the commands in them; every command has its place here
+# the groups of `amble --help` and the order of their commands; every command must be here
 PANELS = {
     "Simulate": ("compare", "reproduce", "report", "draw"),
     "Live": ("up", "init", "agent", "status", "stop", "join", "leave", "collect", "replay", "chaos"),
@@ -36,7 +36,7 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """A word in place of a number is one sentence, like all other bad input."""
+        """A word in place of a number gives one sentence, like all other bad input."""
         words = ctx.meta[WORDS]
         try:
             return super().invoke(ctx)
@@ -51,7 +51,7 @@ class Commands(TyperGroup):
 
 
 def _no_number(error: Any, words: list[str]) -> Exception | None:
-    """The sentence for an option that takes a number and was given something else; None for any other mistake."""
+    """The sentence for an option that needs a number and got something else; None for any other mistake."""
     from inspect import unwrap
     from itertools import pairwise
     from typing import get_type_hints
@@ -121,12 +121,12 @@ def console() -> Any:
 
 
 def say_written(folder: Any, names: list[str], more: str = "") -> None:
-    """Which files were written, broken at the width of the screen."""
+    """Print which files were written, wrapped at the width of the screen."""
     console().print(f"written to {folder}/: {', '.join(names)}{more}", markup=False, highlight=False)
 
 
 def say(sentence: str, label: str = "", style: str = "yellow") -> None:
-    """Print a sentence as it is, after a coloured label: what it quotes may look like markup, as [model] does."""
+    """Print a sentence unchanged, after a coloured label: quoted text such as [model] may look like markup."""
     from rich.text import Text
 
     line = Text.assemble((f"{label} ", style), sentence) if label else Text(sentence)

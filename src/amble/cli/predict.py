@@ -16,7 +16,7 @@ def predict(
     target: Annotated[str | None, typer.Option(help="The target column, if there is one, by name or number.")] = None,
     header: Annotated[bool | None, typer.Option(help="Whether the first row of a .csv names the columns.")] = None,
 ) -> None:
-    """Predict with a model: one line a row, in the target's own units, or its label.
+    """Predict with a model: one line per row, with the target in its own units, or the label.
 
     If the file has the target too, says how good the predictions are: accuracy, or NMSE (0 is right, 1 is no better
     than the mean).
@@ -38,7 +38,7 @@ def predict(
     from amble.live.model import choosing, predicting
 
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise AmbleError(f"{out} was given for the predictions; give a file in a folder that is there.")
+        raise AmbleError(f"{out} was given for the predictions; give a file in an existing folder.")
     loaded = choosing.choose(model)
     X, y = predicting.read_rows(loaded.model, rows, target, header)
     guess = loaded.predict(X, str(rows))

@@ -9,7 +9,7 @@ from amble.errors import AmbleError, need
 
 
 def read(content: bytes, where: str, keep: Callable[[list[str]], list[str]]) -> Table:
-    """The table; of its names, only the columns that `keep` gives back."""
+    """The table, with only the columns whose names `keep` returns."""
     arrow, parquet = need("pyarrow", "parquet"), need("pyarrow.parquet", "parquet")
     try:
         held = parquet.read_table(io.BytesIO(content))
@@ -25,7 +25,7 @@ def read(content: bytes, where: str, keep: Callable[[list[str]], list[str]]) -> 
 
 
 def column(arrow: Any, name: str, held: Any, where: str) -> Column:
-    """One column; what is missing becomes nan, or text of no length."""
+    """One column; a missing value becomes nan, or empty text."""
     types = arrow.types
     if types.is_dictionary(held.type):
         held = held.cast(held.type.value_type)

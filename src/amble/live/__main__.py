@@ -28,7 +28,7 @@ def main(words: list[str] | None = None) -> None:
     except AmbleError as error:
         sys.stderr.write(f"amble: {error}\n")
         sys.exit(2)
-    except KeyboardInterrupt:  # before it began to listen for signals
+    except KeyboardInterrupt:  # before it handles signals
         sys.exit(Ended.INTERRUPTED.value)
     if ended is Ended.RESTARTS:
         again = [] if given.again else ["--again"]

@@ -1,7 +1,7 @@
 """Fills classes of settings from TOML tables, with every value checked, and writes them.
 
-The check is ours, not msgspec's, which was tried and is no shorter: its errors do not say what a setting is for, it
-makes whole numbers into floats (and so changes a run's digest), and it knows neither hosts nor finite numbers.
+amble checks values itself. msgspec was tried and is not shorter: its errors do not say what a setting is for, it turns
+whole numbers into floats (and so changes a run's digest), and it knows neither hosts nor finite numbers.
 """
 
 import inspect
@@ -47,7 +47,7 @@ def list_of(kind: Kind, words: str) -> Kind:
 
 
 def is_host(value: Any) -> bool:
-    """Whether others can dial it: a host name, or the address of one machine."""
+    """Whether others can connect to it: a host name, or the address of one machine."""
     if not isinstance(value, str):
         return False
     try:
@@ -77,7 +77,7 @@ name = Kind(
 )
 host = Kind(
     is_host,
-    "the host name or IPv4 address at which others reach it (Zenoh dials no IPv6 address by TLS: name it in the hosts "
+    "the host name or IPv4 address at which others reach it (Zenoh uses no IPv6 address with TLS: name it in the hosts "
     "file, and give that name)",
 )
 port = Kind(whole(1, PORT_MAX).fits, f"a whole number from 1 to {PORT_MAX}: Zenoh listens on no higher ports")

@@ -44,7 +44,7 @@ LOSSES: dict[str, type[Any]] = {
 
 
 def choose(loss: str | None, classes: int) -> str:
-    """The loss that was asked for, if it fits so many classes (0: a regression); else the first that does."""
+    """The named loss, if it fits so many classes (0: a regression); without a name, the first that fits."""
     if loss is not None and loss not in LOSSES:
         raise unknown("loss", loss, LOSSES)
     fits = [name for name, kind in LOSSES.items() if kind.fits(classes)]

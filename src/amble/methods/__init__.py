@@ -71,7 +71,7 @@ def rules(method: TokenMethod, start: Array | None = None) -> TokenRules: ...
 def rules(method: Method, start: Array | None = None) -> Rules:
     """What the engines call: the method itself, or the bookkeeping around its gift or local step.
 
-    `start` is the initial model (None: zero), for which a token without gifts stands.
+    `start` is the initial model (None: zero), which a token without gifts represents.
     """
     if is_gift(method):
         return GiftRules(method, start) if method.tokens == 1 else BoardRules(method, start)
@@ -93,7 +93,7 @@ def round_units(method: Method, network: Links) -> int:
 
 
 def first_state(method: Method, p: int) -> dict[str, Tree]:
-    """The first state of one agent, slot and token, for a loss of which only the dimension is known."""
+    """The initial state of one agent, slot and token, for a loss of which only the dimension is known."""
     start, unknown_loss = np.zeros(p), cast(Objective, SimpleNamespace(curvature=0.0))
     if is_round(method):
         return {"agents": method.agent(unknown_loss, start), "slots": (), "tokens": ()}
@@ -128,7 +128,7 @@ def from_settings(name: str | type[Any], given: dict[str, Any]) -> Method:
             raise unknown(f"setting of {getattr(kind, 'label', kind.__name__)}", key, known)
     with explained(kind):
         made = kind(**given)
-    return check(cast(Method, made))  # check says so where it is none
+    return check(cast(Method, made))  # check raises the error if it is not a method
 
 
 def find(name: str) -> type[Any]:
@@ -151,7 +151,7 @@ def check(method: Kind, problem: Dealt | None = None) -> Kind:
     method = for_problem(method, problem)
     for name in (*method.work, *needs(method)):
         if problem.own is not None and not all(knows(f, name) for f in problem.own):
-            raise AmbleError(f"{method.label} asks your objectives for {name}, and they have none; give them one.")
+            raise AmbleError(f"{method.label} calls {name} of your objectives, and they have none; give them one.")
     if not is_round(method) and method.tokens > problem.agents:
         note = f"{method.label}: {method.tokens} tokens for {problem.agents} agents: some will always wait."
         warnings.warn(note, stacklevel=3)

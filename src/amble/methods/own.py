@@ -47,7 +47,7 @@ def from_file(name: str) -> type[Any]:
 
 
 def _imported(path: Path) -> Any:
-    """The module of a file, under a name of its own; what lies beside the file can be imported by it."""
+    """The module of a file, under its own name; it can import files beside it."""
     name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -71,7 +71,7 @@ def _imported(path: Path) -> Any:
 
 @contextmanager
 def explained(method: Any) -> Iterator[None]:
-    """A mistake in a class of your own as one sentence; the exception itself is its cause."""
+    """Turns a mistake in your own class into one sentence; the exception itself is its cause."""
     try:
         yield
     except AmbleError:

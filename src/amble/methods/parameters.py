@@ -10,7 +10,7 @@ from amble.errors import AmbleError, is_number, is_whole, unknown
 from amble.methods.optional import choices, positive
 
 Kind = TypeVar("Kind")
-COUNTS = ("tokens", "local_steps")  # settings of which there must be at least one
+COUNTS = ("tokens", "local_steps")  # settings that must be at least one
 PLAIN = (int, float, str, bool, type(None), np.number, np.bool_)
 _KINDS = {kind.__name__: kind for kind in (float, int, bool, str)}  # a field may be annotated by text
 _EXPECTED = {float: "a number", int: "a whole number", bool: "True or False", str: "text"}

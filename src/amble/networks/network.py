@@ -137,7 +137,7 @@ def from_edges(agents: int, edges: ArrayLike, name: str = "network") -> Network:
 
 
 def reached(network: Network) -> Flags:
-    """Which agents a token that starts at agent 0 can reach: a truth value per agent."""
+    """Which agents a token that starts at agent 0 can reach: one boolean per agent."""
     seen = np.zeros(network.agents, bool)
     seen[0] = True
     edge = np.array([0])
@@ -154,7 +154,7 @@ def from_networkx(graph: Any) -> Network:
     Parameters
     ----------
     graph : nodes 0 to N - 1 are the agents of these numbers; nodes of other names become agents 0, 1, ... in the
-        graph's own order. A link from a node to itself means nothing and is left out.
+        graph's own order. A link from a node to itself is dropped.
 
     Returns
     -------

@@ -17,7 +17,7 @@ SEEDS = (0, 1, 2)
 QUICK_SHARE = 4  # --quick has a quarter of the budgets
 PILOT_POWERS = (-2.0, 2.0, 7)  # the search: seven values over four decades, then four between
 FULL_STEP = 10 ** (4 / 6)  # between the values that are tried in full runs: as between the seven
-ARITHMETIC = 2  # kept runs of another one are not used; raise it when runs of one version come out otherwise
+ARITHMETIC = 2  # saved runs of another version are not used; raise it when the same settings give other results
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Figure:
     full_tries: int  # and how many runs with the whole budgets choose between its best value and those around it
 
 
-# I-BCD, which is the slowest for each unit, spends about the time budget on its units: 250, 200, 20 and 15 laps
+# I-BCD, the slowest method per unit, spends about both budgets at once: in 250, 200, 20 and 15 laps
 FIGURES = (
     Figure(3, "cpusmall", 20, 0.5, 1.0, 0.1, ridge=1e-4, time_s=0.3, comm_units=5_000, pilot_laps=20, full_tries=9),
     Figure(4, "cadata", 50, 0.2, 2.8, 0.1, ridge=1e-4, time_s=0.6, comm_units=10_000, pilot_laps=20, full_tries=9),
@@ -93,7 +93,7 @@ class Job:
     tolerance: float | None = None  # a run whose model moves by less in a lap ends before its budgets do
 
     def stem(self, what: str, *more: Any) -> str:
-        """A name for a file of this job's: it changes with all that the job depends on, and with what is given."""
+        """A name for a file of this job; it changes with everything that the job depends on, and with `what`."""
         plan = [PILOT_POWERS, FULL_STEP, asdict(Timing()), __version__, ARITHMETIC]
         about = [asdict(self), self.method.label, *plan, *more]
         digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:10]
@@ -143,7 +143,7 @@ def tuned_methods() -> list[tuple[Any, str | None]]:
 
 
 def jobs(figures: Sequence[Figure] = FIGURES, seeds: Sequence[int] = SEEDS, quick: bool = False) -> list[Job]:
-    """All that is to be run. Quick: one seed, one token of Relay, and no tuned methods."""
+    """All jobs. Quick: one seed, one token of Relay, and no tuned methods."""
     planned = []
     for figure in figures:
         chosen = tuple(seeds[:1]) if quick else tuple(seeds)

@@ -45,8 +45,8 @@ def cost_to_close(side: Side, cost: str, share: float, budget: float = np.inf) -
 
 
 def horizon(run: Run, cost: str, budget: float) -> float:
-    """Up to which cost this run can be judged: the budget, or less where it ended before. What has diverged, or
-    converged, does so for good."""
+    """Up to which cost this run can be judged: the budget, or less if it ended before. A run that has diverged or
+    converged stays so."""
     last = float(run.history[cost][-1])
     return budget if last >= budget or run.stopped in (cost, "diverged", "tolerance") else last
 
@@ -76,7 +76,7 @@ def judge(
     at_most: float | None = None,
     budget: float = np.inf,
 ) -> Claim:
-    """Each side is to need less than the best of its baselines, or at most so many times as much, at every level."""
+    """Judges whether each side needs less than its best baseline, or at most so many times as much, at every level."""
     sides = {side.name: side for own, baselines in contests for side in (own, *baselines)}
     cells = {name: tuple(cost_to_close(side, cost, share, budget) for share in LEVELS) for name, side in sides.items()}
     verdicts = []

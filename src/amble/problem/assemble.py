@@ -125,7 +125,7 @@ def assemble(
     if not (is_number(ridge) and 0 <= ridge < np.inf):
         raise AmbleError(f"ridge={ridge} was given; it must be a number, zero or more.")
     regression, given = task == "regression", parts
-    if sum(map(len, parts)) < len(y):  # what nobody holds is no part of the training data
+    if sum(map(len, parts)) < len(y):  # rows without an agent are not training data
         used = np.sort(np.concatenate(parts))
         X, y, parts = X[used], y[used], [np.searchsorted(used, part) for part in parts]
     labels = None if regression else np.unique(y)
@@ -164,7 +164,7 @@ def assemble(
 
 
 def check_test_labels(y: Any, labels: Any) -> None:
-    """A model can never be right on a label that it was not shown, so such test rows are a slip."""
+    """Refuses test labels that no training row has: a model can never predict them, so they are a mistake."""
     strange = sorted(set(np.unique(y).tolist()) - set(labels.tolist()), key=str)
     if strange:
         tested, known = few(list(map(repr, strange))), few(list(map(repr, labels.tolist())))
@@ -194,7 +194,7 @@ def stack(
 
     if kind.keeps_rows():
         return block(np.arange(N))
-    # what keeps no rows need not be padded to the most rows of all agents
+    # losses that keep no rows need no padding to the largest agent
     order = np.argsort(sizes, kind="stable")
     blocks = [block(chosen) for chosen in np.array_split(order, -(-N // AGENTS_AT_A_TIME))]
     back = np.argsort(order, kind="stable")

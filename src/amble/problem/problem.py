@@ -46,10 +46,10 @@ class Problem:
     columns: tuple[str, ...] | None = None  # the names of the rows' columns
     target: str | None = None  # the name of what is predicted
     names: tuple[str, ...] | None = None  # of the agents, where each is a group of rows
-    holdings: dict[str, Any] | None = None  # who holds what: rows of each label, or the spread of the targets
+    holdings: dict[str, Any] | None = None  # which agent holds which rows: rows per label, or the spread of the targets
     _given_up: list[tuple[int, NoOptimum]] = field(
         default_factory=list, init=False
-    )  # unasked searches that ended early
+    )  # automatic searches that ended early
 
     def __repr__(self) -> str:
         return f"Problem({self.name}: {self.task}, {self.agents} agents, {self.dimension} unknowns)"
@@ -125,7 +125,7 @@ class Problem:
         most = UNASKED_UP_TO if self.own is None else UNASKED_UP_TO_OWN
         if self.dimension > most:
             return NoOptimum(
-                f"the optimum of {self.dimension:,} unknowns is not looked for unasked (above {most:,}); "
+                f"the optimum of {self.dimension:,} unknowns is computed only on request (above {most:,}); "
                 "call problem.optimum() before the run to have it."
             )
         watch = watch or Watch(UNASKED_GRADIENTS)
@@ -255,7 +255,7 @@ class Problem:
         return found
 
     def plot_partition(self, path: str | Path) -> Path:
-        """A picture of who holds what: each agent's labels, or its rows and the spread of their targets.
+        """A picture of which agent holds which rows: its labels, or its rows and the spread of their targets.
 
         Parameters
         ----------
@@ -284,7 +284,7 @@ class Problem:
             sha.update(np.ascontiguousarray(leaf).data)
         for answer in own.answers(
             self.own or (), self.dimension
-        ):  # objectives of your own are known by what they answer at one point each
+        ):  # your own objectives are identified by their values at one point
             sha.update(answer.tobytes())
         return sha.hexdigest()[:16]
 
@@ -309,7 +309,7 @@ class Problem:
         alpha: float | None = None,
         sizes: Any = None,
     ) -> "Problem":
-        """Rows in one place, dealt out to agents.
+        """Rows in one place, divided among agents.
 
         Parameters
         ----------
@@ -320,13 +320,13 @@ class Problem:
         X_test, y_test : rows to judge models by, which no agent has
         how : even, sorted, by-label, dirichlet, by-sizes
         groups : instead of it, a label per row: each label's rows are one agent's, and the labels its names
-        alpha : of dirichlet, by default 0.5: the smaller, the less alike agents are
+        alpha : of dirichlet, by default 0.5: the smaller it is, the more agents differ
         sizes : of by-sizes: rows per agent or, as numbers with a point, proportions
         seed : of the dealing
         ridge : the penalty ridge/2 |w|^2, not on the intercept
         intercept : whether the model has one
         scale : whether columns (and the target of a regression) are brought to mean 0 and standard deviation 1
-        weights : agents (all count alike, as in the paper) or rows (all rows count alike, as if pooled)
+        weights : agents (all have equal weight, as in the paper) or rows (all rows have equal weight, as if pooled)
         loss : the name of one that fits the task, such as softmax; without it, the first that does. The help of
             amble compare lists all
         name : of the data, for tables and pages
@@ -348,7 +348,7 @@ class Problem:
         y, task = infer_task(y, task)
         X, y = check_rows(in_order(X, None, "the data"), y, task, "the data")
         if agents is not None and (not is_whole(agents) or agents < 1):
-            raise AmbleError(f"agents={agents} was given; at least one agent is needed, and whole ones.")
+            raise AmbleError(f"agents={agents} was given; it must be a whole number, one or more.")
         dealing = settle(how, alpha, sizes, groups is not None)
         names = None
         if groups is not None:
@@ -481,7 +481,7 @@ def split(
     alpha: float | None = None,
     sizes: Any = None,
 ) -> Problem:
-    """A data set dealt out to agents.
+    """A data set divided among agents.
 
     Parameters
     ----------

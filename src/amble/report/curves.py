@@ -87,5 +87,5 @@ def _range(section: Section, column: str, linear: bool, best: float) -> list[flo
 
 
 def _plain(values: Any) -> list[float | None]:
-    """A few digits are enough for the eye; what cannot be drawn is a gap."""
+    """A few digits are enough for a plot; a value that cannot be drawn is a gap."""
     return [float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None for value in values.tolist()]

@@ -1,4 +1,4 @@
-"""Everything of a report beside its page: the curves as CSV, a figure a section; and finding the saved runs."""
+"""Everything of a report besides its page: the curves as CSV, one figure per section; and finding the saved runs."""
 
 import csv
 import io
@@ -79,7 +79,7 @@ def find_runs(paths: Iterable[Path]) -> list[Run]:
 
 
 def no_run_in(folder: Path) -> str:
-    """What a folder holds in place of saved runs, and which command is for that."""
+    """Says what a folder has instead of saved runs, and which command reads that."""
     if next(folder.rglob(AGENT_FILE), None) is not None:
         return (
             f"{folder} holds agents of a live run and no saved run, which amble up writes; use amble replay {folder}."

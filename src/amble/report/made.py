@@ -17,7 +17,7 @@ HEADS = ("method", "walk", "a visit takes", "a message has", "hops", "idle", "en
 
 
 def made(section: Section) -> Markup:
-    """What all runs share, as a list; what each method has of its own, as a table."""
+    """What all runs share, as a list; what differs between methods, as a table."""
     runs = section.runs
     first = runs[0]
     degrees = [int(degree) for degree in first.network.degrees]

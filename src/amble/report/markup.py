@@ -1,4 +1,4 @@
-"""HTML and SVG as text in which everything is escaped but what was made here."""
+"""HTML and SVG as text. Everything is escaped except markup that was made here."""
 
 from html import escape
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The page: one HTML file that holds everything it shows, and asks nothing of any network."""
+"""The page: one HTML file that contains everything it shows and loads nothing from a network."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def page_text(page: Page) -> str:
     """The whole HTML file."""
     sections = page.sections
     if not sections or not all(section.runs for section in sections):
-        raise AmbleError("a page was asked for without runs; give at least one section, and each at least one run.")
+        raise AmbleError("a page needs runs; give at least one section, and at least one run in each.")
     plotly = need("plotly.offline", "sim").get_plotlyjs()
     names = slugs(sections)
     body = [tag("h1", page.title), *(tag("p", words) for words in page.intro.split("\n\n") if words)]
@@ -77,7 +77,7 @@ def _section(name: str, section: Section) -> Markup:
 
 
 def pictures(name: str, run: Run) -> list[Markup]:
-    """Who holds what, where the run says it, and the network."""
+    """Which agent holds which rows, if the run says so, and the network."""
     about, shown = run.problem, []
     if about.get("holdings"):
         figure = holdings_figure(about["name"], about["holdings"], about["settings"])

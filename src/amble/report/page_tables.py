@@ -1,4 +1,4 @@
-"""The page's tables: the claims, and what each method took and reached."""
+"""The page's tables: the claims, and what each method needed and reached."""
 
 from collections.abc import Mapping, Sequence
 
@@ -67,7 +67,7 @@ def claim_block(claim: Claim) -> Markup:
             rows.append(["verdict", *blank, *map(verdict_word, claim.verdicts)])
         parts.append(table(f"Numbers behind: {claim.text}", [headings("", *claim.columns)], rows))
     if claim.left_out:
-        note = f"{claim.left_out} others need as much or more at every level, or did not get there."
+        note = f"{claim.left_out} others need as much or more at every level, or did not reach it."
         parts.append(tag("p", note, class_="note"))
     return tag("div", *parts, class_="claim")
 
@@ -94,7 +94,7 @@ def results_table(section: Section) -> Markup:
         for line in lines(section)
     ]
     several = any(len(line.runs) > 1 for line in lines(section))
-    whole = table(f"Results on {section.title}", [top, under], rows, "What each method took", class_="results")
+    whole = table(f"Results on {section.title}", [top, under], rows, "What each method needed", class_="results")
     return join(whole, tag("p", f"{_note(section, goal, shown, several)}.", class_="note"))
 
 
@@ -110,7 +110,7 @@ def _note(section: Section, goal: str, shown: dict[str, str], several: bool) -> 
     medians = "All are medians over the seeds"
     if not goal:
         why = next((about["why"] for run in section.runs if (about := run.problem.get("optimum")) and about["why"]), "")
-        note = f"The optimum is not known, so how near the methods came to it is not either. {why}".strip()
+        note = f"The optimum is not known, so neither is the distance of the methods to it. {why}".strip()
         return f"{note.rstrip('.')}. {medians}" if several else note.rstrip(".")
     what, best = "the optimum, in distance", ""
     if goal == "metric":

@@ -33,7 +33,7 @@ class Section:
     budgets: Mapping[str, float] = field(
         default_factory=dict
     )  # of a cost: what lies beyond is neither shown nor judged
-    pictures: bool = True  # who holds what, and the network; not where another section has just shown them
+    pictures: bool = True  # which agent holds which rows, and the network; not if the section before has shown them
 
 
 class Line(NamedTuple):
@@ -42,7 +42,7 @@ class Line(NamedTuple):
     label: str
     runs: tuple[Run, ...]
     column_suffix: str
-    details: tuple[str, ...] = ()  # the label without the method's name: settings, and what else tells lines apart
+    details: tuple[str, ...] = ()  # the label without the method's name: settings, and what else distinguishes lines
     budgets: Mapping[str, float] = {}
 
 
@@ -133,7 +133,7 @@ def _readings_differ(run: Run, column: str) -> bool:
 
 
 def _by_method(runs: Sequence[Run]) -> list[tuple[tuple[str, ...], tuple[Run, ...]]]:
-    """Runs that differ in their seed only, with their settings and what else tells them from the others."""
+    """Runs that differ only in their seed, with their settings and what else distinguishes them."""
     alike: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
         walk = "" if methods.is_round(run.method) else run.walk_name

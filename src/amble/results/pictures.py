@@ -137,7 +137,7 @@ def _rounds_figure(run: Readable, rounds: int) -> "Figure":
 
 
 def stragglers(run: Readable) -> str:
-    """Who takes how many times as long to compute, as a second line of a title; nothing where all are alike."""
+    """Which agents compute slower and by which factor, as a second line of a title; empty if all are equal."""
     slow = [(agent, factor) for agent, factor in run.timing.slowdown if factor != 1]
     if not slow:
         return ""

@@ -45,7 +45,7 @@ def records_within(run: Readable, cost: str, budget: float) -> int:
 
 
 def time_to(run: Readable, metric: float | None, within: float | None, cost: str, local: bool) -> float:
-    """As `Run.time_to`, which says what is what; checked."""
+    """The work of `Run.time_to`, which documents the arguments; checked."""
     if cost not in COSTS:
         raise unknown("cost", cost, COSTS)
     options = {"metric": metric, "within": within}
@@ -67,8 +67,8 @@ def unreachable(run: Readable, name: str, bound: float, column: str) -> str:
     """Why nothing says when the run came to a bound."""
     tested = column in run.history and np.isfinite(run.history[column]).any()
     if name == "metric":
-        return f"this run has no test rows, so nothing says when it came to metric={bound:g}."
+        return f"this run has no test rows, so it is not known when it reached metric={bound:g}."
     optimum = run.problem.get("optimum", {})
     kind = "the optimum was not computed (optimum=False)" if not optimum.get("asked", True) else "no optimum is known"
     advice = "give metric= to reach instead" if tested else "it has no test rows either"
-    return f"nothing says when this run came to within={bound:g} of the optimum: {kind}; {advice}."
+    return f"it is not known when this run came to within={bound:g} of the optimum: {kind}; {advice}."

@@ -22,7 +22,7 @@ FORMAT = 1
 
 
 def write(run: "Run", path: str | Path) -> Path:
-    """As `Run.save`, which says what is what."""
+    """The work of `Run.save`, which documents the arguments."""
     base = base_path(path)
     arrays: dict[str, Any] = {
         "network.starts": run.network.starts,

@@ -148,7 +148,7 @@ class Experiment:
         return read_file(self.data, categorical="one-hot" if self.one_hot else "refuse", **of_files)
 
     def target_note(self, target: str | None) -> str | None:
-        """Which column of a file is the target, where that was left to amble."""
+        """Names the target column of a file, if the user did not choose it."""
         if self.target is not None or self.data in NAMES or target is None:
             return None
         return f"the target is {target}, the last column of {self.data}; --target names another."
@@ -182,7 +182,7 @@ def _is_a(value: Any, kind: type) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Made before the work, so that nothing is lost after it."""
+    """Makes the folder before the work, so that no result is lost for lack of one."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):

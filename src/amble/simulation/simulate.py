@@ -148,7 +148,7 @@ def resume(
     if run.problem["digest"] != problem.digest:
         raise AmbleError(
             f"this run was made on {run.problem['name']!r} with other data or settings than the problem given; "
-            "make the problem again as it was then."
+            "build the same problem as before."
         )
     stop = limits(run.method, problem, hops, rounds, time_s, comm_units, tolerance)
     asked = run.problem.get("optimum", {}).get("asked", True)

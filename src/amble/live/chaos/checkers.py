@@ -1,4 +1,4 @@
-"""What must hold, whatever fails. The checkers look only at what agents do and at what is on their disks."""
+"""What must always be true, whatever fails. The checkers see only what agents do and what is on their disks."""
 
 from collections import Counter
 from typing import Any
@@ -41,8 +41,8 @@ class Checker:
 
     @property
     def loose(self) -> bool:
-        """Two agents of one name, and one without its journal, break what must hold at each step; yet all must be right
-        in the end."""
+        """Two agents with one name, or an agent without its journal, may break the rules of single steps; but in the
+        end everything must be right."""
         return bool({"copied agent", "lost journal"} & self.world.trouble.done.keys())
 
     def effect(self, node: Any, effect: Any) -> None:
@@ -64,7 +64,7 @@ class Checker:
             self.heard[number] = message
 
     def restored(self, node: Any) -> None:
-        """What is restored from a journal equals what was acknowledged."""
+        """What an agent restores from its journal is what it acknowledged."""
         if self.loose:
             return
         for m in range(self.world.settings.tokens):
@@ -108,7 +108,7 @@ class Checker:
         self._the_total_is_the_sum_of_the_gifts(visit)
 
     def _taken_once(self, node: Any, visit: Any, given: Sight) -> None:
-        """No visit is applied twice, and none to what nobody sent here."""
+        """No visit is applied twice, and none to a token that nobody sent here."""
         key = (visit.token, given)
         if key in self.taken:
             raise Broken(f"token {visit.token} of {given} was taken twice: by {self.taken[key]} and {node.name}")
@@ -118,7 +118,8 @@ class Checker:
             raise Broken(f"{node.name} took token {visit.token} of {given}, which {visit.giver} sent to {to}")
 
     def _the_account_is_the_sum_of_whole_gifts(self, node: Any, effect: Persist) -> None:
-        """Of each agent in it all that it had given at some visit, whatever was lost since: no part of a gift."""
+        """A token has, of each agent in it, the whole gift of some visit, whatever was lost since: never a part of a
+        gift."""
         visit: Any = effect.visit
         account, holder = visit.after.token.account, effect.rows["holder"]
         index = self.world.settings.indices.get(node.name, self.world.guests.get(node.name))
@@ -137,7 +138,7 @@ class Checker:
                          f"{visit.epoch}, and the agents gave {total}, weight {weight}")  # fmt: skip
 
     def _the_total_is_the_sum_of_the_gifts(self, visit: Any) -> None:
-        """Of all that agents gave it in this epoch; during a recount, the recount's total is."""
+        """A token has the sum of all gifts of this epoch; during a recount, the recount's total has."""
         parcel, m = visit.after, visit.token
         shares = self.given[m, visit.epoch].values()
         total = sum(float(share.given[0]) for share in shares)
@@ -179,7 +180,7 @@ class Checker:
     # --- at the end -------------------------------------------------------------------------------------------------
 
     def at_the_end(self) -> None:
-        """The world has been whole for long."""
+        """Checked when nothing has failed for long."""
         if words := self.wrong():
             raise Broken(words)
 
@@ -192,9 +193,11 @@ class Checker:
         waiting = [node.name for node in living if node.name not in stopped]
         stops = world.settings.hops_max or world.settings.tolerance
         if waiting and (stopped or stops):
-            return f"{', '.join(waiting)} still wait, though the run should have ended: {len(stopped)} know that it has"
+            return (
+                f"{', '.join(waiting)} still wait, although the run should have ended: {len(stopped)} know that it has"
+            )
         if stopped and not (world.settings.tolerance and self.stopped_s > world.healed_s + LONG_S):
-            return ""  # it ended while things failed: the model is that of whoever was there
+            return ""  # it ended during the faults: the model is that of the agents that were there
         if leaving := [node.name for node in living if node.leaving and not stopped]:
             return f"{', '.join(leaving)} should have left by now"
         return next(filter(None, (self._token_wrong(m, living) for m in range(world.settings.tokens))), "")
@@ -203,7 +206,7 @@ class Checker:
         world = self.world
         sights = [node.disk[f"sight/{m}"] for node in living if f"sight/{m}" in node.disk]
         if not sights and self.stopped_s is not None:
-            return ""  # it died with its first agent, and the run ended without it: its ledger is empty
+            return ""  # it was lost with its first agent, and the run ended without it: its ledger is empty
         if len(sights) < len(living):
             return f"token {m} has not met {len(living) - len(sights)} of the living"
         newest = max(sights)
@@ -223,7 +226,7 @@ class Checker:
         return ""
 
     def _right(self, living: list[Any]) -> tuple[Any, float]:
-        """The model of the living, found without tokens, and how near it a token must be."""
+        """The model of the living agents, computed without tokens, and how near to it a token must be."""
         if not self.world.training.loss:
             return np.array([sum(_last(node.disk["holder"].agent) for node in living) / len(living)]), CLOSE
         names = tuple(node.name for node in living)

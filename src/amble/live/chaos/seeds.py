@@ -27,7 +27,7 @@ def run_seed(seed: int, faults: int, story: Any = None) -> dict[str, Any]:
         world.run()
     except Broken as error:
         broken = str(error)
-    except Exception as error:  # a protocol that raises is as broken as one that forgets
+    except Exception as error:  # a protocol that raises is as wrong as one that loses data
         if story is not None:
             raise
         broken = f"{type(error).__name__}: {error}"

@@ -1,8 +1,7 @@
-"""A simulated network with disks and clocks. One seed reproduces everything. Only the agents are real.
-
-The world delivers what agents say to each other, late or twice or not at all, keeps their disks while they are down,
-and starts them again from these. After so many faults (kinds.py) it heals, and the run has to recover. What must
-hold is checked by checkers.py, which knows nothing of how the protocol works.
+"""A simulated network with disks and clocks. One seed reproduces everything. Only the agents are real. The world
+delivers their messages, late or twice or not at all, keeps their disks while they are down, and starts them again from
+these. After so many faults (kinds.py) nothing fails any more, and the run has to recover. checkers.py checks what must
+be true; it knows nothing about the protocol.
 """
 
 import heapq
@@ -24,7 +23,7 @@ from amble.live.core.message import Answer, Question, Refused, Token
 from amble.live.core.protocol import Core
 
 LOOK_S = 1.0  # between two checks whether the run has recovered
-QUIET_PACE = 5.0  # times as long messages take while agents' patience is waited for: few visits happen meanwhile
+QUIET_PACE = 5.0  # factor on message times while the world waits for agents' patience, so that few visits happen
 TOLERANCE = 1e-12
 ROOM = 2
 LEAVE_S = 5.0
@@ -58,7 +57,7 @@ class World:
         ])  # fmt: skip
         stop = chance.choice(({}, {}, {}, {"hops_max": tokens * chance.randint(50, 500)}, {"tolerance": TOLERANCE}))
         self.ways = dict(ring)
-        self.guests: dict[str, int] = {}  # those who came later, and their indices
+        self.guests: dict[str, int] = {}  # agents that joined later, and their indices
         self.settings = Settings(
             names, tokens, seed, patience_s=1.0, stall_s=STALL_S, silence_s=12.0, tell_s=0.05, room=ROOM, **stop
         )
@@ -75,7 +74,7 @@ class World:
     # --- running ----------------------------------------------------------------------------------------------------
 
     def run(self) -> Counter[str]:
-        """Faults, then healing; raises checkers.Broken where something does not hold. Returns the faults by kind."""
+        """Runs with faults, then without; raises checkers.Broken if a check fails. Returns the faults by kind."""
         for name in self.nodes:
             self.at(self.trouble.start_s(), partial(self.begin, name))
         self.at(self.trouble.faults.moment_s, self.trouble.moment)
@@ -86,7 +85,7 @@ class World:
         return self.trouble.done
 
     def _come_right(self) -> None:
-        """In bounded time; and then it stays so."""
+        """The run must recover in bounded time, and stay so."""
         faults = self.trouble.faults
         end_s = self.now + faults.healed_s
         self.trouble.pace = QUIET_PACE
@@ -124,7 +123,7 @@ class World:
         if node.dead or node.core:
             return
         node.life += 1
-        node.leapt_s = self.chance.uniform(-1000, 1000) - self.now  # a machine that starts again starts its clock, too
+        node.leapt_s = self.chance.uniform(-1000, 1000) - self.now  # a machine that restarts also restarts its clock
         near = self.links.near(name)
         self.say(f"{name} starts, for the {node.life}. time")
         guests = {guest: index for guest, index in self.guests.items() if guest == name or guest in near}
@@ -149,13 +148,13 @@ class World:
             self.notice(other, name, self.chance.uniform(0.002, 0.05))
 
     def leave(self, name: str) -> None:
-        """It is asked to, and ends when it says that it has; or else after a while."""
-        self.say(f"{name} is to leave")
+        """Asks the agent to leave; it ends when it says that it has left, or else after a while."""
+        self.say(f"{name} is asked to leave")
         self.nodes[name].leaving = True
         self.tell(name, self.nodes[name].life, lambda core, now: core.leave(now, LEAVE_S))
 
     def join(self, near: tuple[str, ...]) -> None:
-        """One more; its neighbours restart with it. It is put between two of them on the way, if it can be."""
+        """Adds an agent; its neighbours restart with it. It is inserted between two of them on a walk, if possible."""
         name, index = f"a{len(self.nodes)}", len(self.nodes)
         self.say(f"{name} joins {', '.join(near)}")
         self.nodes[name], self.guests[name] = Node(name, self.training.objective()), index
@@ -188,7 +187,7 @@ class World:
             self.notice(other, name, self.chance.uniform(0.05, 0.4))
 
     def turn_grey(self, name: str, grey: str) -> None:
-        """It seems to be up, and nobody is told otherwise."""
+        """The agent seems to be up, and nobody is told otherwise."""
         self.say(f"{name} {grey}")
         self.nodes[name].grey = grey
 
@@ -201,7 +200,7 @@ class World:
                 act()
 
     def clone(self, name: str, journal: bool, noticed_s: float) -> None:
-        """A copy of its folder is started elsewhere. Who is asked is either of them, until neighbours notice."""
+        """A copy of its folder is started elsewhere. A message may reach either of them, until neighbours notice."""
         node = self.nodes[name]
         self.say(f"{name} is copied, {'with' if journal else 'without'} its journal")
         copy = self.clones[name] = Node(name, node.value, dict(node.disk) if journal else {}, life=-1)
@@ -316,7 +315,7 @@ class World:
         if node.core is None:
             return
         if node.grey == "refuses" and isinstance(question, Token):
-            answer(Refused("it does not want to"))
+            answer(Refused("it refuses"))
             return
         number, life = next(self.serial), node.life
         self.checker.question(number, question)
@@ -379,7 +378,7 @@ class World:
             self.notice(other, one, in_s)
 
     def connected(self, without: str = "") -> bool:
-        """Whether those who live, but for one, reach each other over links that are not lost for good."""
+        """Whether the living agents, except one, reach each other over links that are not lost for good."""
         return self.links.connected(name for name, node in self.nodes.items() if not node.going and name != without)
 
     def heal(self) -> None:

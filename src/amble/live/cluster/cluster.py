@@ -27,7 +27,7 @@ from amble.methods.protocol import TokenMethod
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 
-PORTS = range(20_000, 32_000)  # Zenoh wants them below 32768
+PORTS = range(20_000, 32_000)  # Zenoh needs ports below 32768
 GRACE_S = 5.0  # for an agent to end by itself
 DAYS = 365
 ENDED = (0, 3)  # exit codes of an agent that ended with its run: with a model, and without one (agent.Ended)
@@ -46,7 +46,9 @@ def free_ports(count: int) -> list[int]:
         found.append(port)
         if len(found) == count:
             return found
-    raise AmbleError(f"{count} free ports between {PORTS.start} and {PORTS.stop} were wanted; close something first.")
+    raise AmbleError(
+        f"{count} free ports between {PORTS.start} and {PORTS.stop} are needed; close some programs first."
+    )
 
 
 def configure(
@@ -58,7 +60,7 @@ def configure(
     timing: dict[str, Any],
     start: str | None = None,
 ) -> Config:
-    """A run of this problem on this machine: the split's scaling is agreed, as all its rows are here."""
+    """A run of this problem on this machine; its scaling is that of the split, because all rows are here."""
     if problem.scaling is None:
         raise AmbleError("a live run needs rows; this problem was made from objectives.")
     names = [f"agent{k:02d}" for k in range(problem.agents)]
@@ -159,7 +161,7 @@ class Cluster:
         return [name for name, process in self.processes.items() if process.poll() is None]
 
     def failed(self) -> dict[str, str]:
-        """Agents that ended, and not because the run did; and the last that they said."""
+        """Agents that ended although the run had not, with their last log line."""
         lost = {}
         for name, process in self.processes.items():
             code = process.poll()
@@ -168,11 +170,11 @@ class Cluster:
                 continue
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             lines = (self.folder / name / "log.txt").read_text(errors="replace").strip().splitlines()
-            lost[name] = f"{how}; its last words: {lines[-1]}" if lines else how
+            lost[name] = f"{how}; its last log line: {lines[-1]}" if lines else how
         return lost
 
     def status(self, name: str) -> status.Status:
-        """What the agent last said of itself."""
+        """The agent's last status."""
         return status.read(self.folder / name)
 
     def model(self, name: str) -> Array | None:
@@ -182,7 +184,7 @@ class Cluster:
         return None
 
     def end(self) -> None:
-        """Every process is gone when this returns."""
+        """Ends every process before it returns."""
         for process in self.processes.values():
             with contextlib.suppress(OSError):
                 process.stdin.close()  # type: ignore[union-attr]

@@ -16,11 +16,11 @@ from amble.live.status import RUNNING, Status, Why, read
 
 FORMAT = 1  # of the overview, which scripts read
 FROZEN_S = 5.0  # an agent writes its status twice a second
-LATE_S = 1.5  # so old a status does not outweigh the neighbours' words
+LATE_S = 1.5  # an older status counts less than what neighbours say
 
 State = Literal["unstarted", "joining", "up", "leaving", "left", "ending", "ended", "refused", "down"]
 Down = Literal["", "stopped", "killed", "frozen", "silent", "unlinked"]
-AGAIN = "start it again, and it goes on from its journal"
+AGAIN = "start it again, and it continues from its journal"
 DOWN = {
     "stopped": f"was ended early; {AGAIN}",
     "killed": f"its process is gone: it was killed, or it crashed; {AGAIN}",
@@ -31,7 +31,7 @@ DOWN = {
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent; if its folder is elsewhere, only what its neighbours say."""
+    """One agent; if its folder is elsewhere, only what its neighbours know."""
 
     state: State
     why: Down = ""  # it is down
@@ -54,7 +54,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest that is known of a token."""
+    """The newest information about a token."""
 
     epoch: int
     hop: int
@@ -137,7 +137,7 @@ def overview(statuses: Mapping[str, Status], folders: Mapping[str, Path], now_s:
 
 
 def of_agent(status: Status, folder: Path, now_s: float | None = None, linked: bool | None = None) -> Agent:
-    """How an agent is; `linked`: whether a neighbour that runs has a link to it, if one says."""
+    """The state of an agent; `linked`: whether a running neighbour has a link to it, if one says so."""
     now_s = time.time() if now_s is None else now_s
     state, why, words = _judged(status, now_s, linked)
     return Agent(
@@ -180,7 +180,7 @@ def _votes(agents: Mapping[str, Agent]) -> dict[str, bool]:
 
 
 def tokens(statuses: Mapping[str, Status]) -> dict[int, Token]:
-    """Where each token was last seen: of all agents' words the newest, by epoch and hop."""
+    """Where each token was last seen: the newest information of all agents, by epoch and hop."""
     newest: dict[int, tuple[tuple[int, int], int, str]] = {}
     moved: dict[int, tuple[tuple[int, int], int, float]] = {}
     for name, status in statuses.items():
@@ -205,7 +205,7 @@ def newest(statuses: Mapping[str, Status]) -> str | None:
 
 
 def size(count: float) -> str:
-    """Bytes for people."""
+    """Bytes in a readable unit."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

@@ -10,7 +10,7 @@ GROWN = 1e8  # times the loss of a model of zeros: such a model is about 1e4 tim
 
 
 class Bound(NamedTuple):
-    """What a setting of a gradient method must keep to, with L the smoothness of the agent's loss."""
+    """The bound of a gradient method's setting, with L the smoothness of the agent's loss."""
 
     setting: str
     value: float
@@ -25,12 +25,12 @@ class Bound(NamedTuple):
 class Finding(NamedTuple):
     """What an agent's rows and the method's settings say about a divergence."""
 
-    is_cause: bool  # False: all is as it should be here
-    sentence: str  # private: it tells of the agent's rows
+    is_cause: bool  # False: the facts here look normal
+    sentence: str  # private: it is about the agent's rows
 
 
 def has_diverged(f: Any, z: Any) -> bool:
-    """Whether the loss at this model is far beyond that of no model at all."""
+    """Whether the loss at this model is far above that of a model of zeros."""
     if not hasattr(f, "value"):
         return False
     with np.errstate(all="ignore"):
@@ -38,9 +38,9 @@ def has_diverged(f: Any, z: Any) -> bool:
 
 
 def likely_cause(method: Any, f: Any, columns: int | tuple[str, ...], whose: str) -> Finding:
-    """What is wrong and what to do, from facts; where the facts are as they should be, that they are."""
+    """What is wrong and what to do, from facts; or that the facts look normal."""
     if not hasattr(f, "smoothness"):
-        return Finding(False, f"nothing is known of the loss of {whose}")
+        return Finding(False, f"nothing is known about the loss of {whose}")
     bound, sizes = bound_of(method, float(f.smoothness)), column_sizes(f)
     small, large = _ends(sizes)
     ratio = sizes[large] / sizes[small] if sizes[small] else 1.0

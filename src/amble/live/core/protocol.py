@@ -76,7 +76,7 @@ from amble.live.core.state import State
 
 
 class Core:
-    """One agent: what it hears, and its visits. Its parts see to all else."""
+    """One agent: its messages and its visits. Its parts do the rest."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Core:
         return self._said(now)
 
     def answered(self, now: float, number: int, answer: Answer | None) -> list[Effect]:
-        """An answer, or None where there was none in time: nobody knows whether the question was heard."""
+        """An answer, or None if there was none in time: then it is not known whether the question was heard."""
         to, question = self.state.asked.pop(number, ("", None))
         asked_s = self.state.asked_s.pop(number, now)
         if isinstance(question, Token):
@@ -171,13 +171,13 @@ class Core:
         return self._said(now)
 
     def leave(self, now: float, within_s: float) -> list[Effect]:
-        """Leave the run, with all that was given, in so much time; asked again after a restart."""
+        """Leave the run and remove all gifts, within this time; asked again after a restart."""
         self.departure.leave_by_s = now + within_s
         self.state.persist({"leaving": "asked"})
         return self._said(now)
 
     def halt(self, now: float, cause: Cause, words: str) -> list[Effect]:
-        """The run is to end, for a reason from outside: its time is up."""
+        """End the run for a reason from outside, such as its time limit."""
         self._end(cause, words)
         return self._said(now)
 
@@ -189,7 +189,7 @@ class Core:
 
     @property
     def rows(self) -> dict[str, Any]:
-        """What outlives a crash."""
+        """What survives a crash."""
         return self.state.rows
 
     @property
@@ -203,7 +203,8 @@ class Core:
 
     @property
     def likely_cause(self) -> str:
-        """Of a divergence, as far as this agent's rows show it: never sent to anybody, as the rows are private."""
+        """The likely cause of a divergence, as this agent's rows show it: never sent to anybody, because rows are
+        private."""
         if self.ending is None or self.ending.cause != "diverged":
             return ""
         return divergence.likely_cause(self.visits.method, self.objective, self.settings.columns, self.me).sentence
@@ -219,7 +220,7 @@ class Core:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Whose data the model does not have, as far as is known here: they were never met, or are counted out."""
+        """The agents whose data the model does not have, as far as is known here: never met, or counted out."""
         messages_here = (custody.message for _, custody in self.state.custodies())
         newest = max(messages_here, key=lambda message: message.hop, default=None)
         return () if newest is None else self.settings.names_at(~self.visits.counted(newest.payload))
@@ -244,7 +245,9 @@ class Core:
         state, m, epoch, parcel = self.state, message.token, message.epoch, message.payload
         gone, sight = self.neighbours.gone(now, m, parcel), state.sight(m)
         holder = self.rows.get("holder") or self.visits.holder(self.objective)
-        forgot = parcel.met[self.index] > (sight.hop if sight else 0)  # it came back without its journal, or an old one
+        forgot = parcel.met[self.index] > (
+            sight.hop if sight else 0
+        )  # it came back without its journal, or with an old one
         if self.visits.exact and (forgot or gone.any()) and epoch.number < messages.EPOCHS_MAX:
             epoch = Epoch(epoch.number + 1, self.index)
             parcel = self.visits.recount(parcel, epoch, gone, holder)
@@ -255,7 +258,7 @@ class Core:
         if self.leaving:
             state.report(Report("leaves", m, epoch, message.hop + 1))  # said first, as a recount is
         if self.visits.spent(parcel):
-            state.stop("lost", f"the account of token {m} has been recounted more often than can be counted")
+            state.stop("lost", f"the account of token {m} has had the largest possible number of recounts")
             if question_number is not None and self.ending:
                 state.reply(question_number, Ended(self.ending))
             return
@@ -287,7 +290,8 @@ class Core:
         self._end_if_due(now, m, message.hop + 1, parcel)
 
     def _outcome(self, known: Any) -> tuple[Any, Any, Parcel] | None:
-        """The visit's; None where it is not finite, as a matrix is singular, or the model beyond all bounds."""
+        """The result of the visit; None if it is not finite, because a matrix is singular, or if the model is too
+        large."""
         with np.errstate(all="ignore"):
             try:
                 outcome = self.visits.leave(*known) if self.leaving else self.visits.visit(self.objective, *known)
@@ -311,7 +315,7 @@ class Core:
     def _everybody(self, now: float, parcel: Parcel) -> bool:
         """Whether all agents were met, and all are in the model but for those that are known to be gone since.
 
-        Who has never been met is waited for, but not for ever: it may have died before.
+        The run waits for agents that were never met, but not without a limit: they may have died before.
         """
         waits = self.visits.exact and now - self.begun_s < self.settings.silence_s
         founders = len(self.settings.agents)
@@ -321,17 +325,17 @@ class Core:
         return bool(parcel.members >= np.count_nonzero(known & (parcel.buried == 0)))
 
     def _end(self, cause: Cause, words: str) -> None:
-        """By a limit: a run that has not converged by then may be on its way beyond all bounds."""
-        if self.ending is not None:  # asked at every turn from then on, and a loss takes long to compute
+        """Ends the run at a limit: a run that has not converged by then may be diverging."""
+        if self.ending is not None:  # this is called at every step from then on, and a loss takes long to compute
             return
         if "holder" in self.rows and divergence.has_diverged(self.objective, self.rows["holder"].z):
-            cause, words = "diverged", f"{words}, and the model has diverged by then (noticed by {self.me})"
+            cause, words = "diverged", f"{words}, but the model has diverged (noticed by {self.me})"
         self.state.stop(cause, words)
 
     # --- and after each input ---------------------------------------------------------------------------------------
 
     def _said(self, now: float) -> list[Effect]:
-        """What follows from the state as it is now, and then all that was said."""
+        """What follows from the present state, and then all effects."""
         if self.ending is None:
             for m in range(self.settings.tokens):
                 self.custodian.look(now, m)
@@ -345,7 +349,7 @@ class Core:
         return self.state.said(now)
 
     def _wake_s(self, now: float) -> float:
-        """When something may have to be done without anybody saying so."""
+        """When the agent must act without an input."""
         later_s = now + self.settings.silence_s
         times = [
             later_s,

@@ -2,7 +2,7 @@
 
 Under the tracked rule (methods/copies.py) token m holds the sum of what each agent last gave it, over N, and an agent's
 slot remembers what that was. So the bookkeeping is that of gifts, without boards: every token has a whole account, and
-when it is reissued each agent that is met puts its x into a new one, while z is read from the account as it was.
+when it is reissued each agent that is met puts its x into a new one, while z is read from the old account.
 
     s    = sum of copies, with c_im = z_m
     x'   = local(f, x, s)
@@ -78,7 +78,7 @@ class TrackedVisits(Common):
         )
 
     def _given(self, share: Slot, parcel: Parcel, me: int, fresh: bool) -> Array:
-        """What the token, or its recount, has of this agent: the initial model, where it is counted and was not met."""
+        """What the token, or its recount, has from this agent: the initial model if it counts but was not met yet."""
         if not fresh:
             return share.given
         counted = self._unmet(parcel, me) and parcel.token.account.weight > parcel.members and not parcel.recounting
@@ -120,7 +120,7 @@ class TrackedVisits(Common):
 
     def estimate(self, parcel: Parcel) -> Array:
         total, weight = parcel.token.account
-        return np.asarray(total / np.where(weight == 0, 1.0, weight))  # nobody is in it once the last one has left
+        return np.asarray(total / np.where(weight == 0, 1.0, weight))  # it is empty once the last agent has left
 
 
 def _met(parcel: Parcel, me: int, hop: int, buried: float) -> Parcel:

@@ -27,7 +27,7 @@ from amble.live.core.tracked_visits import TrackedVisits
 from amble.methods import boards
 from amble.methods.gifts import Slot, nothing
 
-DEFINITE = 1e-9  # of the mean diagonal: a weight with a more negative eigenvalue is no sum of gifts
+DEFINITE = 1e-9  # of the mean diagonal: a weight with a more negative eigenvalue cannot be a sum of gifts
 
 
 class GiftToken(NamedTuple):
@@ -67,7 +67,7 @@ class GiftVisits(Common):
         return NoShare()
 
     def counted(self, parcel: Parcel) -> Flags:
-        account = parcel.token.account  # who is awaited was in the model that a recount begins with
+        account = parcel.token.account  # awaited agents were in the model with which a recount begins
         return account.inside | (account.awaited > 0) | account.left
 
     def spent(self, parcel: Parcel) -> bool:
@@ -160,7 +160,7 @@ class GiftVisits(Common):
         )
 
     def _left_with(self, parcel: Parcel, account: Account, me: int, hop: int) -> Parcel:
-        """The parcel as the agent hands it on."""
+        """The parcel as the agent passes it on."""
         account = self._weighed(account)
         since = parcel.since + 1 if parcel.recounting else parcel.since
         met = parcel.met.copy()
@@ -183,7 +183,7 @@ class GiftVisits(Common):
         return account._replace(board=account.board._replace(weight=np.full(M, counted.sum() / M)))
 
     def _since(self, account: Account, since: Array) -> Array:
-        """-1 once everybody who is awaited is in, or has not been met for long."""
+        """-1 once every awaited agent has given, or has not been met for long."""
         late = since >= LAPS_MAX * (account.awaited.sum() + 1)
         return np.full((), -1.0) if since < 0 or late or not account.missing.any() else since
 
@@ -221,7 +221,7 @@ class GiftVisits(Common):
     def _read(self, account: Account) -> Array:
         try:
             return self.rules.read(account.board)
-        except np.linalg.LinAlgError:  # which no sum of gifts leads to: it is found not to be sound
+        except np.linalg.LinAlgError:  # no sum of gifts gives this, so `sound` refuses it
             return np.full(self.dimension, np.nan)
 
 
@@ -255,10 +255,10 @@ class RawVisits(Common):
         return Holder(agent, z, holder.visits + 1), share, parcel._replace(token=token, calm=calm)
 
     def leave(self, *_: Any, **__: Any) -> NoReturn:
-        raise AmbleError(f"{self.method.label} cannot take out what an agent gave; stop the agent without leaving.")
+        raise AmbleError(f"{self.method.label} cannot remove an agent's gifts; stop the agent without leaving.")
 
     def recount(self, *_: Any, **__: Any) -> NoReturn:
-        raise AmbleError(f"{self.method.label} cannot recount what was lost; wait until the dead agent is back.")
+        raise AmbleError(f"{self.method.label} cannot recount; wait until the dead agent is back.")
 
     def estimate(self, parcel: Parcel) -> Array:
         return np.asarray(self.rules.estimate(parcel.token))

@@ -141,7 +141,7 @@ def _header(message: Question | Answer) -> _Header:
 
 
 def _clean(text: str) -> str:
-    """What can be logged on one line, and the other end will take."""
+    """The text, so that it fits one log line and the other end accepts it."""
     return printable(text[:TEXT_MAX])
 
 
@@ -151,7 +151,7 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
     if sender is None and header.sender not in shape.names:
         raise Refusal(f"there is no agent named {header.sender!r} in this run")
     if sender is not None and header.sender != sender:
-        raise Refusal(f"it speaks in the name of {header.sender!r}, and the certificate is that of {sender!r}")
+        raise Refusal(f"it claims to be from {header.sender!r}, and the certificate is that of {sender!r}")
     if isinstance(header, _Token):
         payload = shape.parcel.unpack(numbers, finite=True)
         token = payload.token
@@ -205,7 +205,7 @@ def _opened(shape: Shape, data: bytes, decoder: Any) -> tuple[Any, memoryview]:
 
 def _foreign(shape: Shape, data: bytes) -> str:
     if not data.startswith(MAGIC):
-        return "it is no message of amble's"
+        return "it is not a message of amble"
     if len(data) < PREFIX_SIZE:
         return f"it has {len(data)} bytes, which is too short"
     version, fingerprint = data[len(MAGIC)], data[len(MAGIC) + 1 : PREFIX_SIZE]

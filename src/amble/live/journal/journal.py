@@ -32,8 +32,8 @@ ABOUT = "REPLACE INTO about VALUES (?, ?)"
 ELAPSED = "elapsed_s"
 DROP = "DELETE FROM {0} WHERE number <= ? AND number < (SELECT min(number) FROM {0}) + ?"
 DROP_VISITS, DROP_EVENTS = DROP.format("visits"), DROP.format("events")
-BATCH = 256  # visits between two times that lines are dropped: each time costs a page or two more
-DROP_MAX = 4096  # lines at once, for visits_max may have been a larger one before
+BATCH = 256  # visits between two deletions of old lines: each deletion writes a page or two more
+DROP_MAX = 4096  # lines per deletion, because visits_max may have been larger before
 
 Work = tuple[str, list[tuple[Any, ...]]]  # a statement, and the values of each line that it writes
 
@@ -94,7 +94,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, shape: Shape, visits: Any, objective: Any, agent: str, visits_max: int = 0) -> "Journal":
-        """The journal of this agent in this run; a new one where there is none, and an error where it is another's."""
+        """The journal of this agent in this run; a new one if there is none, and an error if it is another agent's."""
         rows = Rows.of(shape, visits, objective)
         about = {"run": shape.digest, "layout": f"{shape.fingerprint.hex()} {rows.digest}", "agent": agent}
         about["arithmetic"] = str(journal_file.ARITHMETIC)
@@ -108,8 +108,8 @@ class Journal:
                 connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # first: then the log's index is never a file
                 connection.execute("PRAGMA synchronous = FULL")
                 if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
-                    raise AmbleError(f"the disk of {path} cannot hold a journal; put it on a local disk.")
-                connection.execute("BEGIN IMMEDIATE")  # takes hold of the file
+                    raise AmbleError(f"a journal does not work on the disk of {path}; put it on a local disk.")
+                connection.execute("BEGIN IMMEDIATE")  # locks the file
                 connection.execute("COMMIT")
                 journal_file.upgrade(connection)
                 ending(path, "-shm").unlink(missing_ok=True)  # an index that the check of a crashed one's log has left
@@ -134,7 +134,8 @@ class Journal:
         compute_s: float = 0.0,
         elapsed_s: float | None = None,
     ) -> None:
-        """One transaction. Without space for it nothing of it is kept: persist the same again, before all else.
+        """One transaction. Without space on the disk nothing of it is kept: persist the same again before anything
+        else.
 
         `elapsed_s`, where it is given, is how long the agent has been in the run.
         """
@@ -174,7 +175,7 @@ class Journal:
             raise journal_file.damaged(self.path) from error
 
     def keep_elapsed(self, elapsed_s: float) -> None:
-        """In a transaction of its own, where no visit takes it along."""
+        """Stored in a separate transaction, if no visit stores it."""
         self._write([(ABOUT, [(ELAPSED, repr(elapsed_s))])])
 
     def has_other_data(self, digest: str) -> bool:

@@ -1,4 +1,4 @@
-"""Finds the model that a path means: a model file, a saved run, or a folder with one of them."""
+"""Finds the model at a path: a model file, a saved run, or a folder with one of them."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def is_run(path: Path) -> bool:
 
 
 def of_run(run: Run, path: Path) -> Trained:
-    """The consensus model of a run, with what it takes to use it on rows of a file."""
+    """The consensus model of a run, with everything needed to use it on rows of a file."""
     about = run.problem
     if about.get("scaling") is None:
         raise AmbleError(f"{path} was made on objectives, not on rows; it has nothing to predict with.")

@@ -30,13 +30,13 @@ columns_kind = toml.Kind(
 label_kind = toml.Kind(lambda value: isinstance(value, str) or toml.number.fits(value), "text or a number")
 labels_kind = toml.list_of(label_kind, "a list of all labels, as text or as numbers")
 target_kind = toml.Kind(lambda value: toml.text.fits(value) or toml.is_whole(value), "a column's name or number")
-means_kind = toml.list_of(toml.number, "a list of numbers, one a column")
-spreads_kind = toml.list_of(toml.positive, "a list of numbers above zero, one a column")
+means_kind = toml.list_of(toml.number, "a list of numbers, one per column")
+spreads_kind = toml.list_of(toml.positive, "a list of numbers above zero, one per column")
 
 
 @dataclass(frozen=True)
 class Model:
-    """What is trained. The scaling is agreed beforehand, because nobody can see all rows to fit it."""
+    """What is trained. The scaling is fixed in advance, because no agent sees all rows."""
 
     task: Annotated[str, toml.text]
     columns: Annotated[int | tuple[str, ...], columns_kind]  # how many, or their names
@@ -89,7 +89,7 @@ class Model:
         """The rows and targets of an agent's file."""
         X, y, ignored = self.read_all(path)
         if ignored:
-            log.info("%s: not in the run's model, and ignored: the columns %s", path, few(ignored))
+            log.info("%s: columns that are not in the run's model are ignored: %s", path, few(ignored))
         return X, y
 
     def read_all(self, path: Path) -> tuple[Array, Targets, tuple[str, ...]]:
@@ -105,7 +105,7 @@ class Model:
             data = read_file(path, task=self.task, target=self.target, header=self.header, columns=names)
         except TextColumn as error:
             named = 'columns = ["rooms", "town=Ulm", ...]'
-            advice = f"write numbers there, or name all columns in the run's [model], each category too ({named})"
+            advice = f"write numbers there, or name all columns in the run's [model], including each category ({named})"
             raise AmbleError(f"{error.problem}; {advice}.") from error
         return data.X, data.y, ()
 
@@ -128,9 +128,9 @@ def make_model(given: Any) -> Model:
         raise AmbleError(f"[model] has its target {model.target!r} among its columns; leave it out there.")
     for key, values in (("X_mean", model.X_mean), ("X_std", model.X_std)):
         if values is not None and len(values) != model.width:
-            raise AmbleError(f"[model] {key} has {len(values)} numbers for {model.width} columns; give one a column.")
+            raise AmbleError(f"[model] {key} has {len(values)} numbers for {model.width} columns; give one per column.")
     if model.dimension > UNKNOWNS_MAX:
-        raise AmbleError(f"[model] has {model.dimension:,} unknowns; at most {UNKNOWNS_MAX:,} can travel.")
+        raise AmbleError(f"[model] has {model.dimension:,} unknowns; messages can have at most {UNKNOWNS_MAX:,}.")
     return model
 
 

@@ -52,7 +52,7 @@ def of(numbers: ArrayLike, model: Model, whose: str) -> Start:
             f"{model.dimension} numbers, {parts}{per_class}."
         )
     if not np.abs(start).sum() < BEYOND:
-        raise AmbleError(f"{whose} has numbers that are not finite, or as large as no model's; give others.")
+        raise AmbleError(f"{whose} has numbers that are not finite, or too large for a model; give others.")
     return Start(hashlib.sha256(start.astype("<f8").tobytes()).hexdigest(), start)
 
 
@@ -70,7 +70,7 @@ def make_start(given: Any, model: Model, beside: Path) -> Start:
 
 def _trained(path: Path, model: Model) -> Array:
     """The numbers of a model that a live run wrote: right only if they are of the same columns in the same units."""
-    from amble.live.model import trained  # which builds upon a run's settings
+    from amble.live.model import trained  # which needs a run's settings
 
     found = trained.load(path)
     for key in ("task", "columns", "labels", "intercept", "X_mean", "X_std", "y_mean", "y_std"):
@@ -83,14 +83,14 @@ def _trained(path: Path, model: Model) -> Array:
 
 
 def write(start: Start, folder: Path) -> None:
-    assert start.numbers is not None  # whoever writes a folder has them
+    assert start.numbers is not None  # always present when a folder is written
     content = io.BytesIO()
     np.save(content, start.numbers, allow_pickle=False)
     write_whole({folder / FILE: content.getvalue()})
 
 
 def read(digest: str, model: Model, folder: Path) -> Start:
-    """As it is in an agent's folder; without its numbers where the file was not brought along."""
+    """As it is in an agent's folder; without its numbers if the file is missing."""
     if not (folder / FILE).is_file():
         return Start(digest)
     start = of(read_npy(folder / FILE), model, str(folder / FILE))

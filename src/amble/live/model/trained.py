@@ -44,14 +44,14 @@ class Trained:
         return METRICS[self.model.task], float(score(guess, y, y.mean() if regression else 0.0, regression))
 
     def save(self, path: Path) -> None:
-        """Whole or not at all."""
+        """Writes the file completely or not at all."""
         w = np.ascontiguousarray(self.w, np.float64)
         about = {"format": FORMAT, "model": asdict(self.model), "sha256": hashlib.sha256(w.data).hexdigest()}
         write_whole({path: npz_of({"about": np.array(json.dumps(about)), "w": w})})
 
 
 def load(path: Path) -> Trained:
-    """The model that `save` wrote, everything checked; nothing in the file is run."""
+    """The model that `save` wrote, everything checked; nothing in the file is executed."""
     if not path.is_file():
         raise AmbleError(f"there is no model {path}; amble up writes model.npz into its folder, and so does an agent.")
     content = path.read_bytes()

@@ -1,14 +1,15 @@
 """The timing of a live run, from its record, for the simulator.
 
-How long a visit took, and how long its token had waited before, each agent knows by its own clock. A hop goes from one
-agent to another, and their clocks differ; but a token that comes back to an agent has been away for a time which that
-agent's clock alone measures. What is left of it without the waits and visits on the way is d, the time of its n hops:
+Each agent measures by its own clock how long a visit took, and how long its token had waited before. A hop goes from
+one agent to another, and their clocks differ. But when a token comes back to an agent, that agent's clock alone
+measures how long it was away. This time, less the waits and visits on the way, is d, the time of its n hops:
 
     hop_s    = sum d / sum n                            over all returns of all tokens
     spread_s = root of sum (d - n hop_s)^2 / sum n      hops that do not depend on each other: n of them vary n times
 
-So a hop has in it all that is not the visit: journal, encoding, the link, decoding. For the simulator it is a fixed
-time and an exponential one, with this mean and this spread: with none, tokens that meet once would meet in every lap.
+So a hop includes everything but the visit: journal, encoding, the link, decoding. For the simulator it is a fixed time
+plus an exponential one, with this mean and this spread. Without a spread, tokens that meet once would meet in every
+lap.
 """
 
 from typing import NamedTuple

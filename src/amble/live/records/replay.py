@@ -27,7 +27,7 @@ Watch = Callable[[str, int, Any], None]
 
 
 class Issue(NamedTuple):
-    """A parcel as it left an agent's hands."""
+    """A parcel as an agent sent it."""
 
     agent: str
     token: int
@@ -42,7 +42,7 @@ class Outcome(NamedTuple):
     made: int
     equal: int
     first: str  # that differs, if one does
-    left: tuple[str, ...]  # what could not be made again, and why
+    left: tuple[str, ...]  # what could not be recomputed, and why
 
     @property
     def whole(self) -> bool:
@@ -50,11 +50,11 @@ class Outcome(NamedTuple):
 
     def __str__(self) -> str:
         words = f"{self.equal:,} of {2 * self.visits:,} digests are equal ({self.made:,} of {self.visits:,} visits)"
-        return "; ".join([words, *([f"the first that is not: {self.first}"] if self.first else []), *self.left])
+        return "; ".join([words, *([f"the first difference: {self.first}"] if self.first else []), *self.left])
 
 
 def check_arithmetic(record: Record, method: TokenMethod) -> None:
-    """The digests of a run that was computed otherwise differ, and nothing is damaged."""
+    """Refuses a run with another arithmetic: its digests differ although nothing is damaged."""
     full = is_gift(method) and method.weigh == "full"
     if record.arithmetic != ARITHMETIC and (full or record.arithmetic != 1):
         raise AmbleError(
@@ -65,7 +65,7 @@ def check_arithmetic(record: Record, method: TokenMethod) -> None:
 
 @dataclass
 class _Agent:
-    """One agent as it is made again."""
+    """One agent of the replay."""
 
     name: str
     index: int
@@ -73,7 +73,7 @@ class _Agent:
     holder: Any
     lines: tuple[Visited, ...]
     recounts: Mapping[tuple[int, int, int], Event]  # by (token, epoch, hop before the visit)
-    leaves: Collection[tuple[int, Epoch, int]]  # visits at which it took its share out: (token, epoch, hop)
+    leaves: Collection[tuple[int, Epoch, int]]  # visits at which it removed its share: (token, epoch, hop)
     shares: dict[int, tuple[Epoch, Any]] = field(default_factory=dict)
     done: int = 0
 
@@ -87,8 +87,8 @@ class Replay:
         """`watch(agent, number of its visit, its holder then)` is called after each visit."""
         self.record, self.visits, self.watch = record, visits, watch
         self.parcels: dict[Issue, Any] = {}
-        self.newest: dict[int, tuple[Issue, Any]] = {}  # each token, as it last left an agent's hands
-        self.places: dict[tuple[str, int, int], list[Issue]] = {}  # all there will be, by (agent, token, hop)
+        self.newest: dict[int, tuple[Issue, Any]] = {}  # each token, as an agent last sent it
+        self.places: dict[tuple[str, int, int], list[Issue]] = {}  # all parcels of the replay, by (agent, token, hop)
         self.again: dict[Issue, tuple[Issue, Event]] = {}  # what an issue was reissued as
         self.agents = {}
         for index, name in enumerate(record.agents):
@@ -125,7 +125,7 @@ class Replay:
             self._left_hands(issue, parcel)
 
     def _left_hands(self, issue: Issue, parcel: Any) -> None:
-        """It is known from now on, and so is what it was reissued as."""
+        """Adds a parcel, and what it was reissued as."""
         self._keep(issue, parcel)
         while issue in self.again:
             issue, event = self.again[issue]
@@ -142,7 +142,7 @@ class Replay:
         self.places.setdefault(issue[:3], []).append(issue)
 
     def run(self, halt: Callable[[], bool] = lambda: False) -> Outcome:
-        """Until all is made again, nothing more can be, or `halt` says so."""
+        """Until all visits are recomputed, no more can be, or `halt` is true."""
         moving = True
         while moving and not halt():
             moving = False
@@ -199,7 +199,7 @@ class Replay:
         self._compare(agent, line, "after", digest(parcel))
         self._left_hands(Issue(agent.name, line.token, line.hop, epoch), parcel)
         if len(self.places[source[:3]]) == 1 and source not in self.again:
-            del self.parcels[source]  # nobody else can ask for it: memory stays bounded
+            del self.parcels[source]  # no other visit needs it: memory stays bounded
 
     def _recounted(self, parcel: Any, event: Event, holder: Any = None) -> Any:
         flags = np.array([float(name in event.buried) for name in self.record.agents])
@@ -218,7 +218,7 @@ class Replay:
     def _left(self, halted: bool) -> list[str]:
         words = ["the replay was stopped before its end"] if halted else []
         lacking = [name for name in self.record.agents if name and name not in self.agents]
-        words += [f"the data of {name} are not at hand" for name in lacking]
+        words += [f"the data of {name} are missing here" for name in lacking]
         for agent in self.agents.values():
             if not halted and agent.done < len(agent.lines):
                 line = agent.lines[agent.done]

@@ -60,7 +60,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Config:
-    """The whole run."""
+    """The settings of the whole run."""
 
     name: str
     method: TokenMethod
@@ -94,7 +94,9 @@ class Config:
         exact = visits.kind_for(method).exact
         room = given.get("room", min(ROOM, PLACES_MAX - len(peers)) if exact else 0)
         if room and not exact:
-            raise AmbleError(f"room = {room} was given, and nobody joins a run of {method.label} later; leave it out.")
+            raise AmbleError(
+                f"room = {room} was given, and no agent can join a run of {method.label} later; leave it out."
+            )
         if len(peers) + room > PLACES_MAX:
             raise AmbleError(
                 f"{len(peers)} agents and room = {room} were given; a run has at most {PLACES_MAX} places."
@@ -157,7 +159,7 @@ class Config:
         )
 
     def notes(self) -> list[str]:
-        """What may surprise, though it can be done."""
+        """Warnings about settings that are allowed but may surprise."""
         said = []
         if self.method.tokens > len(self.peers):
             said.append(f"{self.method.tokens} tokens for {len(self.peers)} agents: some will always wait.")
@@ -165,12 +167,14 @@ class Config:
             said.append("no cycle through all agents was found; tokens go to neighbours at random.")
         if not visits.kind_for(self.method).exact:
             rule = '; with token_rule = "tracked" it could' if is_copy(self.method) else ""
-            said.append(f"{self.method.label} cannot go on without a dead agent: the run waits until it is back{rule}.")
+            said.append(
+                f"{self.method.label} cannot continue without a dead agent: the run waits until it is back{rule}."
+            )
         return said
 
 
 def _agents(given: Sequence[Any]) -> list[dict[str, Any]]:
-    """Each agent's table; names, and places to listen at, that are used once."""
+    """Each agent's table; no name and no address may be used twice."""
     if not 2 <= len(given) <= PLACES_MAX:
         raise AmbleError(f"the run has {len(given)} agents; a run needs 2 to {PLACES_MAX}: add tables [[agents]].")
     names: dict[str, str] = {}
@@ -179,7 +183,7 @@ def _agents(given: Sequence[Any]) -> list[dict[str, Any]]:
         where = f"agent {each.get('name', k + 1)!r}"
         if "links" in each:
             raise AmbleError(
-                f"links stands below [[agents]], so TOML takes it for a setting of {where}; move it above all tables."
+                f"links is below [[agents]], so TOML takes it for a setting of {where}; move it above all tables."
             )
         toml.check(each, where, AGENT, tuple(agent_config.PEER))
         name, place = each["name"], (each["host"].lower(), each["port"])

@@ -51,5 +51,5 @@ def _linked(links: Sequence[Sequence[str]], names: Sequence[str]) -> Network:
     except Disconnected as error:
         apart = [names[agent] for agent in error.apart]
         raise AmbleError(
-            f"the links do not join all agents: from {names[0]} there is no way to {few(apart, SHOWN_MAX)}; add links."
+            f"the links do not connect all agents: {names[0]} has no path to {few(apart, SHOWN_MAX)}; add links."
         ) from error

@@ -13,7 +13,7 @@ PAUSE_MAX_S = 10.0
 VISITS_MAX = 1_000_000  # about 80 MB of a journal (benchmarks/journal.py)
 
 below_one = toml.Kind(
-    lambda value: is_number(value) and 0 <= value < 1, "a number above zero and below 1, or 0: then it ends no run"
+    lambda value: is_number(value) and 0 <= value < 1, "a number above zero and below 1, or 0 for no limit"
 )
 pause = toml.Kind(lambda value: is_number(value) and 0 <= value <= PAUSE_MAX_S, f"a number from 0 to {PAUSE_MAX_S:g}")
 zero_for_all = toml.Kind(toml.whole(0, 10**15).fits, "a whole number: how many visits are kept, or 0 for all of them")
@@ -42,7 +42,7 @@ class LiveTiming:
 
 @dataclass(frozen=True)
 class Retention:
-    """How much of its record an agent keeps. Its own affair: agents of one run may differ in it."""
+    """How much of its record an agent keeps. Agents of one run may have different values."""
 
     # then the oldest visits are dropped, and the oldest of as many events; 0: never
     visits_max: Annotated[int, zero_for_all] = VISITS_MAX
@@ -56,7 +56,7 @@ def make_method(given: Any) -> TokenMethod:
     if is_round(method):
         walking = [label for label, kind in methods.METHODS.items() if not is_round(kind)]
         raise AmbleError(
-            f"{method.label} was given; it goes in rounds and has no tokens to pass: choose {', '.join(walking[:-1])} "
+            f"{method.label} was given; it works in rounds and has no tokens: choose {', '.join(walking[:-1])} "
             f"or {walking[-1]}."
         )
     if method.tokens > TOKENS_MAX:
@@ -77,8 +77,8 @@ def make_timing(given: Any) -> LiveTiming:
     timing = toml.fill(LiveTiming, given, "[timing]")
     if timing.silence_s <= timing.patience_s:
         raise AmbleError(
-            f"[timing] has silence_s = {timing.silence_s:g} and patience_s = {timing.patience_s:g}; the silence that "
-            "is taken for a loss must be longer than the patience with a neighbour."
+            f"[timing] has silence_s = {timing.silence_s:g} and patience_s = {timing.patience_s:g}; the silence after "
+            "which a token counts as lost must be longer than the patience with a neighbour."
         )
     return timing
 

@@ -86,7 +86,7 @@ def write_certificate(path: Path, certificate: x509.Certificate) -> None:
 
 
 def write_key(path: Path, key: Key) -> None:
-    """The mode is given at the making: at no moment can anybody else open the file."""
+    """The file is created with this mode: nobody else can open it at any moment."""
     content = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

@@ -1,6 +1,6 @@
 """Zenoh's own log, turned into ours: whom it refused and why, and why a neighbour cannot be reached.
 
-Zenoh says nothing unless it is told to, and then it writes to the standard output, whatever Python does with that. So
+Zenoh logs nothing unless it is told to, and then it writes to the standard output, whatever Python does with that. So
 the process's output is given to a pipe that is read here, and Python's own print goes on to where it went before.
 """
 
@@ -73,10 +73,10 @@ def sentence_of(source: str, words: str) -> str:
     if unreached := UNREACHED.match(words):
         why = INNER.sub(r"\1", PLACE.sub("", unreached[2]))
         if "invalid peer certificate" in why:
-            return f"{unreached[1]} is there, but {why}: are its folder and this one of the same amble init?"
+            return f"{unreached[1]} answers, but {why}: are its folder and this one of the same amble init?"
         if "deadline has elapsed" in why:
             why = (
-                f"no link within {OPEN_S:g} s, which must be time for {OPEN_TRIPS} round trips; is it there, does a "
+                f"no link within {OPEN_S:g} s, the time for {OPEN_TRIPS} round trips; is it up, does a "
                 f"firewall drop what is sent, does a round trip take longer than {OPEN_S / OPEN_TRIPS:g} s?"
             )
             return f"cannot reach {unreached[1]}: {why} It is dialled until it is there"

@@ -41,13 +41,14 @@ class Joiner:
         self._unfinished.clear()
 
     def take(self, header: bytes, part: bytes) -> bytes | None:
-        """The whole payload with its last part; None before that. What cannot be is a ValueError with the reason."""
+        """The whole payload, with its last part; None before that. An impossible part is a ValueError with the
+        reason."""
         if not header:
             if len(part) > self.bytes_max:
                 raise ValueError(f"it has more than {self.bytes_max} bytes")
             return part
         if len(header) != HEADER.size:
-            raise ValueError("its header is none of ours")
+            raise ValueError("its header is not one of amble")
         number, i, count = HEADER.unpack(header)
         if len(part) > self.bytes_max or (count - 1) * PART_BYTES >= self.bytes_max:
             raise ValueError(f"it has more than {self.bytes_max} bytes")
@@ -85,7 +86,7 @@ class Window:
         return True
 
     def leave(self, size: int) -> bool:
-        """What was sent with this size has been answered, or never will be; whether others wait for its room."""
+        """A part of this size was answered, or never will be; returns whether others wait for room."""
         with self._lock:
             self._free += max(size, LEAST_COST)
             return bool(self._waiting)

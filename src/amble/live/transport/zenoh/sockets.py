@@ -1,4 +1,4 @@
-"""What is done to sockets that Zenoh does not do by itself: its own are found among the open files of this process."""
+"""What Zenoh does not do with its own sockets, which are found among the open files of this process."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def _address(locator: str) -> tuple[str, int]:
 
 
 def _sockets() -> Iterator[socket.socket]:
-    """Every connection of this process, each as a handle of its own: that it is closed here closes nothing."""
+    """Every connection of this process, each as a copied handle: closing it here does not close the connection."""
     try:
         files = [int(name) for name in os.listdir("/dev/fd")]
     except OSError:  # a system that does not show them
