@@ -17,8 +17,8 @@ ALLOWED = {
         "live/transport/zenoh/engine_log.py",
         "sentence_of",
     ): "the engine's log has no other form",
-    ("live/core/protocol.py", "_refused"): "a reason is logged once, for the token is offered again and again",
-    ("live/control/view.py", "sentences"): "a line that stands above is not shown again",
+    ("live/core/custody.py", "_refused"): "a reason is logged once, because the token is offered again and again",
+    ("live/control/view.py", "sentences"): "a line that is above is not shown again",
 }
 
 

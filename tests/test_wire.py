@@ -317,7 +317,7 @@ def test_run_digests_follow_the_settings_and_not_their_order():
     [
         ({"digest": "xyz"}, "16 hex digits or more, and this is 'xyz'"),
         ({"agents": ()}, "one agent or more"),
-        ({"agents": ("a", "a")}, "a name of its own"),
+        ({"agents": ("a", "a")}, "each with its own name"),
         ({"agents": ("a" * 65,)}, "1 to 64 printable characters"),
         ({"agents": ("a\nb",)}, "1 to 64 printable characters"),
         ({"tokens": 0}, "one token or more"),

@@ -51,13 +51,13 @@ def leaves(tree: Tree) -> list[Array]:
     """The arrays of a tree, in order."""
     if not isinstance(tree, tuple):
         return [tree]
-    found: list[Array] = []
+    arrays: list[Array] = []
     for branch in tree:
         if isinstance(branch, tuple):
-            found += leaves(branch)
+            arrays += leaves(branch)
         else:
-            found.append(branch)
-    return found
+            arrays.append(branch)
+    return arrays
 
 
 def named_leaves(tree: Tree, name: str) -> dict[str, Array]:

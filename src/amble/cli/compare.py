@@ -144,7 +144,7 @@ def compare(
     from amble.simulation.comparison import file_name
     from amble.simulation.experiment import Experiment, parse, parse_sizes, parse_slow, read
 
-    given: dict[str, Any] = {} if experiment is None else read(experiment)
+    values: dict[str, Any] = {} if experiment is None else read(experiment)
     for key in ("experiment", "no_scale", "no_intercept", "timing", "slow", "method", "again"):
         del options[key]
     options |= {
@@ -158,14 +158,14 @@ def compare(
         "out": None if out is None else str(out),
         "methods": [parse(text) for text in method] if method else None,
     }
-    given |= {key: value for key, value in options.items() if value is not None}
+    values |= {key: value for key, value in options.items() if value is not None}
     if timing is not None:
         parsed = parse(timing)
-        given["timing"] = {"model": parsed.pop("name"), **parsed}
+        values["timing"] = {"model": parsed.pop("name"), **parsed}
     if slow is not None:
-        base = given.get("timing", "paper")
-        given["timing"] = {**(base if isinstance(base, dict) else {"model": str(base)}), "slowdown": parse_slow(slow)}
-    settings = Experiment().with_settings(given)
+        base = values.get("timing", "paper")
+        values["timing"] = {**(base if isinstance(base, dict) else {"model": str(base)}), "slowdown": parse_slow(slow)}
+    settings = Experiment().with_settings(values)
     folder, screen = Path(settings.out), console()
     with interruptible(patient=True) as asked, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -58,12 +58,12 @@ def where(name: str, known: Any) -> str:
     """The folder of a set's files, or how to get them."""
     from amble.data.cache import find
 
-    found = [find(part) for part in known.parts]
-    if not found:
+    paths = [find(part) for part in known.parts]
+    if not paths:
         return "embedded"
-    if None in found:
+    if None in paths:
         return f"not here: amble data get {name}"
-    return ", ".join(dict.fromkeys(short(path.parent) for path in found if path is not None))
+    return ", ".join(dict.fromkeys(short(path.parent) for path in paths if path is not None))
 
 
 def short(folder: Path) -> str:

@@ -83,12 +83,12 @@ def agent(
 
     if check:
         raise typer.Exit(_check(folder, data))
-    words = [str(folder), *(["--data", str(data)] if data else []), *(["--leash"] if leash else [])]
+    arguments = [str(folder), *(["--data", str(data)] if data else []), *(["--leash"] if leash else [])]
     if os.name == "posix":  # replaces this process by the agent, which needs none of the command line's libraries
-        os.execv(sys.executable, [sys.executable, "-m", "amble.live", *words])
+        os.execv(sys.executable, [sys.executable, "-m", "amble.live", *arguments])
     from amble.live.__main__ import main
 
-    main(words)
+    main(arguments)
 
 
 def _check(folder: Path, data: Path | None) -> int:
@@ -102,5 +102,5 @@ def _check(folder: Path, data: Path | None) -> int:
     for each in check(folder, data):
         wrong += each.outcome == "wrong"
         style = {"ok": "green", "note": "yellow", "wrong": "red"}[each.outcome]
-        say(f"{each.what}: {each.words}", f"{each.outcome:5}", style)
+        say(f"{each.what}: {each.sentence}", f"{each.outcome:5}", style)
     return 1 if wrong else 0

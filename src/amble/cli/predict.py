@@ -42,15 +42,15 @@ def predict(
     loaded = choosing.choose(model)
     X, y = predicting.read_rows(loaded.model, rows, target, header)
     guess = loaded.predict(X, str(rows))
-    held = io.StringIO()
-    writer = csv.writer(held, lineterminator="\n")
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
     writer.writerows([[loaded.model.target if isinstance(loaded.model.target, str) else "prediction"]])
     writer.writerows([value] for value in guess.tolist())
     if out is None:
-        sys.stdout.write(held.getvalue())
+        sys.stdout.write(table.getvalue())
     else:
         try:
-            write_whole({out: held.getvalue().encode()})
+            write_whole({out: table.getvalue().encode()})
         except OSError as error:
             raise AmbleError(
                 f"{out} cannot be written ({error.strerror}); give a file in a folder of yours."

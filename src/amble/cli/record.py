@@ -37,8 +37,8 @@ def collect(
     missing = [name for name in gathered.agents if name and name not in gathered.visits]
     others = ", ".join(f"{times} {kind}" for kind, times in sorted(gathered.counts().items()))
     known, active = sum(map(bool, gathered.agents)), sum(map(bool, gathered.visits.values()))
-    words = f"{count(gathered.hops, 'visit')} by {active} of {known} agents ({others or 'no events'})"
-    say(f"written to {out / record.FILE}: {words}")
+    summary = f"{count(gathered.hops, 'visit')} by {active} of {known} agents ({others or 'no events'})"
+    say(f"written to {out / record.FILE}: {summary}")
     visit_ms, hop_ms = 1e3 * measured.compute_s(gathered).mean(), 1e3 * measured.hops_of(gathered).mean_s
     say(f"a visit took {visit_ms:.3g} ms, a hop {hop_ms:.3g} ms")
     for cut in gathered.cuts():

@@ -75,12 +75,12 @@ def up(
     from amble.progress import interruptible
     from amble.simulation.experiment import Experiment, parse, parse_sizes
 
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "data": data, "task": task, "target": target, "header": header, "one_hot": one_hot, "agents": agents,
         "how": how, "alpha": alpha, "test": test, "network": network, "density": density, "ridge": ridge, "seed": seed,
         "sizes": None if sizes is None else parse_sizes(sizes), "methods": [parse(method)],
     }  # fmt: skip
-    settings = Experiment().with_settings({key: value for key, value in given.items() if value is not None})
+    settings = Experiment().with_settings({key: value for key, value in options.items() if value is not None})
     stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
     with interruptible(patient=True) as asked:
         wanted = {key: value for key, value in stop.items() if value is not None}

@@ -23,8 +23,8 @@ PACKINGS = (".bz2", ".xz", ".gz", "")
 
 def cache_folder() -> Path:
     """The user's folder for files that can be downloaded again."""
-    if given := os.environ.get("XDG_CACHE_HOME"):
-        return Path(given) / "amble"
+    if folder := os.environ.get("XDG_CACHE_HOME"):
+        return Path(folder) / "amble"
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "amble" / "Cache"
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "amble"
@@ -91,13 +91,13 @@ def fetch(name: str, part: Part) -> Path:
 
     folder, url = cache_folder(), url_of(part)
     goal = folder / url.rpartition("/")[2]
-    held = goal.with_name(f"{goal.name}.{os.getpid()}.part")
+    partial = goal.with_name(f"{goal.name}.{os.getpid()}.part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         content = download(url, goal.name)
         check(name, part, content, url)
-        held.write_bytes(content)
-        os.replace(held, goal)
+        partial.write_bytes(content)
+        os.replace(partial, goal)
     except Unusable as error:
         files = " and ".join(url_of(each) for each in SETS[name].parts if each is part or find(each) is None)
         raise AmbleError(
@@ -111,7 +111,7 @@ def fetch(name: str, part: Part) -> Path:
         ) from error
     finally:
         with suppress(OSError):
-            held.unlink()
+            partial.unlink()
     return goal
 
 

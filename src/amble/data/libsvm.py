@@ -17,8 +17,8 @@ SPACE, COLON, NEWLINE, HASH = b" :\n#"
 
 def parse(content: bytes, where: str, columns: int | None = None) -> tuple[Array, Array]:
     """X, dense, and y. Text that the quick parser does not accept is parsed row by row, so that errors name the row."""
-    found = _quick(content)
-    y, row, index, value = _by_row(content, where) if found is None else found
+    parsed = _quick(content)
+    y, row, index, value = _by_row(content, where) if parsed is None else parsed
     width = int(index.max(initial=0))
     if columns is None:
         columns = width
@@ -80,11 +80,11 @@ def _by_row(content: bytes, where: str) -> tuple[Array, Indices, Indices, Array]
     indices: list[int] = []
     values: list[float] = []
     for line, raw in enumerate(content.split(b"\n"), 1):
-        words = raw.decode("utf-8", "replace").partition("#")[0].split()
-        if not words:
+        cells = raw.decode("utf-8", "replace").partition("#")[0].split()
+        if not cells:
             continue
         here, last = f"{where}, row {line}", 0
-        for word in words[1:]:
+        for word in cells[1:]:
             left, colon, right = word.partition(":")
             if not colon:
                 raise unusable(f"{here}: {word[:40]!r} was found", "write index:value, as in 3:0.5")
@@ -97,7 +97,7 @@ def _by_row(content: bytes, where: str) -> tuple[Array, Indices, Indices, Array]
             rows.append(len(y))
             indices.append(last)
             values.append(_number(right, here, f"the value of index {last}"))
-        y.append(_number(words[0], here, "the target"))
+        y.append(_number(cells[0], here, "the target"))
     return np.array(y), np.array(rows, np.int64), np.array(indices, np.int64), np.array(values)
 
 

@@ -45,8 +45,8 @@ def targets(table: Table, column: Column, task: str | None) -> tuple[Targets, st
 
 def is_amounts(column: Column) -> bool:
     """Whether a column of text has mostly numbers, many and different, with other text among them by mistake."""
-    found = [number for text in column.texts or () if (number := as_number(text)) is not None]
-    return 2 * len(found) > len(column.texts or ()) and len(set(found)) > CLASSES_MAX
+    numbers = [number for text in column.texts or () if (number := as_number(text)) is not None]
+    return 2 * len(numbers) > len(column.texts or ()) and len(set(numbers)) > CLASSES_MAX
 
 
 def as_number(text: str) -> float | None:

@@ -103,7 +103,7 @@ def first_state(method: Method, p: int) -> dict[str, Tree]:
 
 def settings(method: Any) -> dict[str, Any]:
     """The method's settings as plain values."""
-    return dict(method.given) if isinstance(method, Absent) else asdict(method)
+    return dict(method.chosen) if isinstance(method, Absent) else asdict(method)
 
 
 def tunable(method: Any) -> str | None:
@@ -117,17 +117,17 @@ def with_setting(method: Method, name: str, value: float) -> Method:
     return changed
 
 
-def from_settings(name: str | type[Any], given: dict[str, Any]) -> Method:
+def from_settings(name: str | type[Any], chosen: dict[str, Any]) -> Method:
     """A method by its name ("API-BCD", "apibcd") or class, with these settings, checked."""
     kind = name if isinstance(name, type) else find(str(name))
     if not is_dataclass(kind):
         raise AmbleError(f"{kind.__name__} is not a method: it is not a dataclass; write @amble.method above it.")
     known = [field.name for field in fields(kind)]
-    for key in given:
+    for key in chosen:
         if key not in known:
             raise unknown(f"setting of {getattr(kind, 'label', kind.__name__)}", key, known)
     with explained(kind):
-        made = kind(**given)
+        made = kind(**chosen)
     return check(cast(Method, made))  # check raises the error if it is not a method
 
 

@@ -102,13 +102,13 @@ def origin(method: Any) -> dict[str, Any]:
     return {"class": kind.__qualname__, "module": kind.__module__, "file": file, **parts}
 
 
-def classes(given: Any) -> list[type[Any]]:
+def classes(named: Any) -> list[type[Any]]:
     """What `methods=` names: classes, or texts such as mine.py:Heavy, which are imported."""
-    each = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    each = named if isinstance(named, Sequence) and not isinstance(named, str) else [named]
     kinds = [from_file(kind) if isinstance(kind, str) else kind for kind in each]
     for kind in kinds:
         if not isinstance(kind, type):
-            raise AmbleError(f"methods={given!r} was given; give classes, such as methods=[Heavy].")
+            raise AmbleError(f"methods={named!r} was given; give classes, such as methods=[Heavy].")
     return kinds
 
 

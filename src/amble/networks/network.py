@@ -112,13 +112,13 @@ def from_edges(agents: int, edges: ArrayLike, name: str = "network") -> Network:
     Network(path: 3 agents, 2 links)
     """
     check_agents(agents)
-    given = edges
+    pairs = edges
     try:
-        edges = np.asarray(given, np.float64).reshape(-1, 2)
+        edges = np.asarray(pairs, np.float64).reshape(-1, 2)
     except (TypeError, ValueError):
         edges = np.full((1, 2), np.nan)
     if not (edges == np.round(edges)).all():
-        raise AmbleError(f"{shown(given)} was given as the links; give pairs of agents' numbers, such as [(0, 1)].")
+        raise AmbleError(f"{shown(pairs)} was given as the links; give pairs of agents' numbers, such as [(0, 1)].")
     edges = edges.astype(np.int64)
     if len(edges) and not (edges.min() >= 0 and edges.max() < agents):
         stranger = edges.min() if edges.min() < 0 else edges.max()

@@ -54,9 +54,9 @@ def idle_shares(run: Run, time_s: float) -> Any:
 def complexity_claim(find: Find, tuned: bool) -> Claim:
     """Compute seconds of a visit, and of all visits until a level is reached, of both readings."""
     pairs = []
-    for reading, words in READINGS.items():
+    for reading, read_as in READINGS.items():
         sides = [
-            Side(f"{label} ({words})", [with_compute(run) for run in find(label, reading if tuned else None, **rule)],
+            Side(f"{label} ({read_as})", [with_compute(run) for run in find(label, reading if tuned else None, **rule)],
                  reading)
             for label, rule in (("gAPI-BCD", {}), ("API-BCD", {"token_rule": "published"}))
         ]  # fmt: skip

@@ -13,7 +13,7 @@ from amble.results.run import Run
 LEVELS = (0.5, 0.9, 0.99)  # shares of the gap between where a run begins and the optimum's metric
 COMPARABLE = 2.0  # "comparable" communication: at most twice as much
 BASELINES_SHOWN = 2  # of each level, the best
-WORDS = {TIME: "time", UNITS: "communication"}
+COST_NAMES = {TIME: "time", UNITS: "communication"}
 
 
 class Side(NamedTuple):
@@ -156,6 +156,6 @@ def paper_claims(find: Find, budgets: Mapping[str, float], tuned: bool) -> tuple
         baselines += [*rounds, *gossip, *(Side(name, find(name)) for name in ("WADMM", "PW-ADMM"))]
     relay, others = Side("Relay", find("Relay", tokens=1)), "every tuned method" if tuned else "the paper's methods"
     for cost in (TIME, UNITS):
-        text = f"Ours: Relay, with nothing to set, needs less {WORDS[cost]} than {others}."
+        text = f"Ours: Relay, with nothing to set, needs less {COST_NAMES[cost]} than {others}."
         claims.append(claim(text, cost, [(relay, [side for side in baselines if side.runs])]))
     return tuple(claims)

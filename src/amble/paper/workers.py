@@ -32,11 +32,11 @@ class Workers:
 
     def __init__(self, count: int | None = None) -> None:
         self.count = count or cores()
-        self.held = ExitStack()
+        self.resources = ExitStack()
 
     def __enter__(self) -> "Workers":
-        self.asked = self.held.enter_context(interruptible(patient=True))
-        self.held.enter_context(one_thread())
+        self.asked = self.resources.enter_context(interruptible(patient=True))
+        self.resources.enter_context(one_thread())
         context = multiprocessing.get_context("spawn")
         self.others = set(multiprocessing.active_children())
         self.pool = ProcessPoolExecutor(self.count, context, initializer=begin, initargs=(context.Value("i", 0),))
@@ -46,7 +46,7 @@ class Workers:
         self.pool.shutdown(wait=False, cancel_futures=True)
         for child in set(multiprocessing.active_children()) - self.others:
             child.terminate()
-        self.held.close()
+        self.resources.close()
 
     def run(
         self,

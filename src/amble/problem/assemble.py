@@ -124,7 +124,7 @@ def assemble(
             raise AmbleError(f"{option}={flag!r} was given; it must be True or False.")
     if not (is_number(ridge) and 0 <= ridge < np.inf):
         raise AmbleError(f"ridge={ridge} was given; it must be a number, zero or more.")
-    regression, given = task == "regression", parts
+    regression, all_parts = task == "regression", parts
     if sum(map(len, parts)) < len(y):  # rows without an agent are not training data
         used = np.sort(np.concatenate(parts))
         X, y, parts = X[used], y[used], [np.searchsorted(used, part) for part in parts]
@@ -140,11 +140,11 @@ def assemble(
     scaling = fit_scaling(X, y, scale, regression)
     rows = prepare(X, scaling, intercept)
     wanted = targets_in_units(y, scaling, labels)
-    held = None
+    heldout = None
     if test is not None:
         y_test = targets_in_units(test[1], scaling, labels)
-        held = Heldout(prepare(test[0], scaling, intercept), y_test, float(np.mean(wanted)))
-        if task == "regression" and np.all(np.abs(held.y - held.y_mean_train) <= 1e-12 * np.abs(wanted).max()):
+        heldout = Heldout(prepare(test[0], scaling, intercept), y_test, float(np.mean(wanted)))
+        if task == "regression" and np.all(np.abs(heldout.y - heldout.y_mean_train) <= 1e-12 * np.abs(wanted).max()):
             raise AmbleError(
                 "every test target is the mean of the training targets, so NMSE would divide by zero; give other test "
                 "rows, or none."
@@ -155,10 +155,10 @@ def assemble(
         "dimension": LOSSES[loss].unknowns(rows.shape[1], classes),
         "stacked": stacked,
         "total": stacked.pooled(),
-        "heldout": held,
+        "heldout": heldout,
         "labels": labels,
         "scaling": scaling,
-        "parts": given,
+        "parts": all_parts,
         "holdings": holdings(y, parts, labels),
     }
 

@@ -96,10 +96,10 @@ class Problem:
         >>> round(problem.optimum().value, 3)
         4.853
         """
-        found = self._optimum
-        if isinstance(found, NoOptimum):
-            raise AmbleError(found.why)
-        return found
+        best = self._optimum
+        if isinstance(best, NoOptimum):
+            raise AmbleError(best.why)
+        return best
 
     def known_optimum(self, watch: Watch | None = None) -> Optimum | NoOptimum:
         """The optimum that runs are compared with: with many unknowns it is not looked for, and with an expensive
@@ -243,16 +243,16 @@ class Problem:
         >>> problem.metrics(np.array([w, 0 * w])).round(2)
         array([0.48, 1.  ])
         """
-        found = np.full(len(W), np.nan)
+        metrics = np.full(len(W), np.nan)
         finite = np.flatnonzero(np.isfinite(W).all(axis=1))
         if self.heldout is None or not len(finite):
-            return found
+            return metrics
         X, y, mean = self.heldout
         at_once = max(1, SCORES_AT_ONCE * X.shape[1] // (X.shape[0] * self.dimension))
         for some in np.split(finite, range(at_once, len(finite), at_once)):
             predicted = guess(W[some], X, 0 if self.labels is None else len(self.labels))
-            found[some] = score(predicted, y, mean, self.task == "regression")
-        return found
+            metrics[some] = score(predicted, y, mean, self.task == "regression")
+        return metrics
 
     def plot_partition(self, path: str | Path) -> Path:
         """A picture of which agent holds which rows: its labels, or its rows and the spread of their targets.

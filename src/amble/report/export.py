@@ -67,10 +67,10 @@ def find_runs(paths: Iterable[Path]) -> list[Run]:
     bases: dict[Path, Path] = {}
     for path in paths:
         if path.is_dir():
-            found = [base_path(each) for each in path.rglob("*.json") if ending(base_path(each), ".npz").is_file()]
-            if not found:
+            bases_here = [base_path(each) for each in path.rglob("*.json") if ending(base_path(each), ".npz").is_file()]
+            if not bases_here:
                 raise AmbleError(no_run_in(path))
-            bases |= {each.resolve(): each for each in sorted(found, key=_natural)}
+            bases |= {each.resolve(): each for each in sorted(bases_here, key=_natural)}
         else:
             bases.setdefault(base_path(path).resolve(), path)
     if not bases:

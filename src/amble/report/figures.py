@@ -47,7 +47,7 @@ def section_figure(section: Section, own_looks: Sequence[Look] | None = None, ti
     with need("matplotlib", "sim").rc_context(SETTINGS):
         figure = new_figure(WIDTH_IN, 2.6 + 0.15 * (1 + len(drawn) // across) + 0.2 * bool(title))
         panels = figure.subplots(1, 2, sharey=True)
-        for panel, (cost, words) in zip(panels, PANELS.items(), strict=True):
+        for panel, (cost, label) in zip(panels, PANELS.items(), strict=True):
             for k, (line, look) in enumerate(zip(drawn, own, strict=True)):
                 _draw(panel, line, look, k, cost, axis["key"])
             if axis["best"] is not None:
@@ -56,12 +56,12 @@ def section_figure(section: Section, own_looks: Sequence[Look] | None = None, ti
                 panel.set_xscale("log")
             if first := first_message(section.runs, cost):  # earlier values still enter from the left
                 panel.set_xlim(left=first / 1.25)
-            panel.set_xlabel(words)
+            panel.set_xlabel(label)
             panel.grid(alpha=0.25, linewidth=0.5)
             panel.spines[["top", "right"]].set_visible(False)
         _scale(panels[0], axis)
         figure.suptitle((literal(title) + stragglers(section.runs[0])).strip())
-        panels[0].set_ylabel(axis["words"])
+        panels[0].set_ylabel(axis["title"])
         handles, labels = panels[0].get_legend_handles_labels()
         size = 7 if longest < 52 else 6
         figure.legend(handles, labels, loc="outside lower center", ncols=across, fontsize=size, frameon=False)

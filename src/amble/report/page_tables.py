@@ -26,13 +26,13 @@ def headings(*cells: object) -> Markup:
 
 
 def table(
-    words: str, head: Sequence[Markup], rows: Sequence[Sequence[object]], caption: str = "", **attributes: object
+    description: str, head: Sequence[Markup], rows: Sequence[Sequence[object]], caption: str = "", **attributes: object
 ) -> Markup:
     """A table whose first column names the rows. It scrolls by itself on a narrow screen, by the keyboard too."""
     body = [tag("tr", tag("th", name, scope="row"), *(tag("td", cell) for cell in cells)) for name, *cells in rows]
     parts = [tag("caption", caption)] if caption else []
     whole = tag("table", *parts, tag("thead", *head), tag("tbody", *body), **attributes)
-    return tag("div", whole, class_="scroll", role="region", aria_label=words, tabindex=0)
+    return tag("div", whole, class_="scroll", role="region", aria_label=description, tabindex=0)
 
 
 def verdict_word(verdict: Verdict | None) -> Markup:
@@ -80,11 +80,11 @@ def results_table(section: Section) -> Markup:
     top = tag(
         "tr",
         tag("th", "method", rowspan=2, scope="col"),
-        *(tag("th", words, colspan=len(COSTS), scope="colgroup") for words in levels.values()),
+        *(tag("th", heading, colspan=len(COSTS), scope="colgroup") for heading in levels.values()),
         tag("th", at_end, colspan=len(shown), scope="colgroup"),
     )
-    ends = [words if column != "distance" else column for column, words in shown.items()]
-    under = headings(*(words for _ in levels for words in COSTS.values()), *ends)
+    ends = [heading if column != "distance" else column for column, heading in shown.items()]
+    under = headings(*(heading for _ in levels for heading in COSTS.values()), *ends)
     rows = [
         [
             _method_head(line),
@@ -131,7 +131,7 @@ def _method_head(line: Line) -> Markup:
     """The method's name, its settings in small below, and what went wrong if something did."""
     lost = sum(run.stopped == "diverged" for run in line.runs)
     cut = sum(run.stopped == "interrupted" for run in line.runs)
-    notes = [tag("small", f"{words} ({count} of {len(line.runs)})", class_="warning")
-             for words, count in (("diverged", lost), ("interrupted", cut)) if count]  # fmt: skip
-    small = [tag("small", words) for words in line.details if words]
+    notes = [tag("small", f"{note} ({count} of {len(line.runs)})", class_="warning")
+             for note, count in (("diverged", lost), ("interrupted", cut)) if count]  # fmt: skip
+    small = [tag("small", note) for note in line.details if note]
     return join(line.runs[0].method.label, *small, *notes)

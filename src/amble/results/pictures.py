@@ -101,8 +101,8 @@ def timeline_figure(run: Readable, hops: int = 40, first: int = 0) -> "Figure":
         axes.hlines(levels, begins, ends, color=colour, lw=6, label=f"token {m + first}")
         if labelled:
             for k, x, y in zip(mine, ends, levels, strict=True):
-                words = f"{k + 1}: $\\hat{{z}}_{{{shown.agent[k] + first},{m + first}}}$"
-                axes.text(x, y + 0.3, words, fontsize=6.5, color=colour, ha="center")
+                label = f"{k + 1}: $\\hat{{z}}_{{{shown.agent[k] + first},{m + first}}}$"
+                axes.text(x, y + 0.3, label, fontsize=6.5, color=colour, ha="center")
     axes.set_yticks(range(len(active)), [f"agent {i + first}" for i in active], fontsize=7)
     axes.set_ylim(-0.6, len(active) - 0.1)
     explained = "; a label is the hop, and the copy that it updates: of which agent, of which token" if labelled else ""

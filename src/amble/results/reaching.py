@@ -49,10 +49,10 @@ def time_to(run: Readable, metric: float | None, within: float | None, cost: str
     if cost not in COSTS:
         raise unknown("cost", cost, COSTS)
     options = {"metric": metric, "within": within}
-    given = {name: value for name, value in options.items() if value is not None}
-    if len(given) != 1:
-        raise AmbleError(f"{' and '.join(given) or 'nothing'} was given to reach; give metric=0.5 or within=0.01.")
-    [(name, bound)] = given.items()
+    bounds = {name: value for name, value in options.items() if value is not None}
+    if len(bounds) != 1:
+        raise AmbleError(f"{' and '.join(bounds) or 'nothing'} was given to reach; give metric=0.5 or within=0.01.")
+    [(name, bound)] = bounds.items()
     if not is_number(bound) or (name == "within" and not bound >= 0):
         raise AmbleError(f"{name}={bound!r} was given; it must be a number{', zero or more' * (name == 'within')}.")
     column = "metric_local" if local else "metric"

@@ -82,10 +82,10 @@ class Run:
 
     def __repr__(self) -> str:
         last = {key: column[-1] for key, column in self.history.items()}
-        words = ", ".join(f"{key} {last[key]:.3g}" for key in ("metric", "distance") if key in last)
+        ended_at = ", ".join(f"{key} {last[key]:.3g}" for key in ("metric", "distance") if key in last)
         missed = f" ({len(self.unvisited)} of {self.network.agents} agents not visited)" if self.unvisited else ""
         where = f"{self.problem['name']}, {self.schedule.hops:,} hops{missed}"
-        return f"Run({self.label} on {where}, {words}, stopped: {self.stopped})"
+        return f"Run({self.label} on {where}, {ended_at}, stopped: {self.stopped})"
 
     @property
     def walk_name(self) -> str:

@@ -29,8 +29,8 @@ def limits(
     tolerance: float | None,
 ) -> dict[str, Any]:
     """Where to stop, checked; hops of a round method become rounds."""
-    given = {"hops": hops, "rounds": rounds, "time_s": time_s, "comm_units": comm_units, "tolerance": tolerance}
-    for name, value in given.items():
+    limits = {"hops": hops, "rounds": rounds, "time_s": time_s, "comm_units": comm_units, "tolerance": tolerance}
+    for name, value in limits.items():
         count = name in ("hops", "rounds", "comm_units")
         if value is not None and not (is_number(value) and 0 < value < np.inf and (is_whole(value) or not count)):
             raise AmbleError(f"{name}={value!r} was given; it must be above zero{', a whole number' if count else ''}.")
@@ -65,15 +65,15 @@ def round_plan(
     if comm_units is not None and each:
         fit.append(comm_units // each)
     count = min(fit) if fit else 1024
-    found = clock.plan_rounds(run.timing, **parts, rounds=count)
+    planned = clock.plan_rounds(run.timing, **parts, rounds=count)
     if time_s is None:
-        return found
-    while not fit and found.time_s[-1] <= time_s:
+        return planned
+    while not fit and planned.time_s[-1] <= time_s:
         count *= 2
         if count > scheduling.HOPS_MAX:
             raise AmbleError("rounds take no time in this timing, so time_s is never reached; stop by rounds.")
-        found = clock.plan_rounds(run.timing, **parts, rounds=count)
-    return found.first(int(np.searchsorted(found.time_s, time_s, side="right")))
+        planned = clock.plan_rounds(run.timing, **parts, rounds=count)
+    return planned.first(int(np.searchsorted(planned.time_s, time_s, side="right")))
 
 
 def record_hops(hops: int, every: int | None) -> Any:

@@ -146,8 +146,8 @@ def tune(
         record["reading"] = reading
     record["chosen"] = choose(record)
     while long > 1 and not all_refused(record):
-        short, held = trials[record["chosen"]], pilot(record["chosen"], long * hops)
-        if not held.rises and held.end <= short.level(short.end, RISE):
+        short, longer = trials[record["chosen"]], pilot(record["chosen"], long * hops)
+        if not longer.rises and longer.end <= short.level(short.end, RISE):
             break
         record = refuse(record)
     return methods.with_setting(method, name, record["chosen"]), record

@@ -88,9 +88,9 @@ def check_answers(method: Any) -> None:
 
 
 def _require_parts(method: Any, name: str, answer: Any, parts: str) -> None:
-    given = f"{len(answer)} of them" if isinstance(answer, tuple) else f"a {type(answer).__name__}"
+    returned = f"{len(answer)} of them" if isinstance(answer, tuple) else f"a {type(answer).__name__}"
     good = isinstance(answer, tuple) and len(answer) == 3
-    require(good, method, f"{name} must return three things, {parts}, and returns {given}.")
+    require(good, method, f"{name} must return three things, {parts}, and returns {returned}.")
 
 
 def check_shapes_on_numpy(method: Any) -> None:
@@ -263,8 +263,10 @@ def check_resume(method: Any) -> None:
         begun.save(Path(folder) / "run")
         loaded = load_run(Path(folder) / "run", methods=[type(method)])
     require(loaded.method == begun.method, method, f"a saved run has {loaded.method!r}, and it was {begun.method!r}.")
-    held, kept = leaves_of(begun.state), leaves_of(loaded.state)
-    same = held.keys() == kept.keys() and all(np.array_equal(held[key], kept[key], equal_nan=True) for key in held)
+    before, kept = leaves_of(begun.state), leaves_of(loaded.state)
+    same = before.keys() == kept.keys() and all(
+        np.array_equal(before[key], kept[key], equal_nan=True) for key in before
+    )
     require(same, method, "the state of a saved run is not what it was; x and the others must be arrays.")
     run = simulation.resume(loaded, some_problem(), hops=HOPS, progress=False)
     same = np.array_equal(run.consensus, whole.consensus) and np.array_equal(run.local, whole.local)

@@ -69,9 +69,9 @@ def _check_answers(f: Any, w: Any) -> None:
     for name, arguments in calls.items():
         if not hasattr(f, name):
             continue
-        given = [np.copy(each) for each in arguments]
+        copies = [np.copy(each) for each in arguments]
         try:
-            answer = getattr(f, name)(*given)
+            answer = getattr(f, name)(*copies)
         except Exception as error:
             call = f"{name}({SIGNATURES[name]})"
             raise AssertionError(f"{type(f).__name__}: {call} raises {type(error).__name__}: {error}.") from error
@@ -79,9 +79,9 @@ def _check_answers(f: Any, w: Any) -> None:
         _require(flaw is None, f, f"{name} {flaw}.")
         answer = np.array(answer)
         _require(np.isfinite(answer).all(), f, f"{name} is not finite at a point of length {np.linalg.norm(w):.2g}.")
-        kept = all(np.array_equal(a, b) for a, b in zip(given, arguments, strict=True))
+        kept = all(np.array_equal(a, b) for a, b in zip(copies, arguments, strict=True))
         _require(kept, f, f"{name} changes the array that it is given; it must make a new one.")
-        again = np.array(getattr(f, name)(*given))
+        again = np.array(getattr(f, name)(*copies))
         _require(
             np.array_equal(answer, again),
             f,

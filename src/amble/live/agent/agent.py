@@ -76,8 +76,8 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
     more_files()
     config = AgentConfig.read(folder)
     _check_not_running(folder, config.name)
-    for words in identity.check(folder, config.name, datetime.now(UTC)):
-        log.warning("%s", words)
+    for warning in identity.check(folder, config.name, datetime.now(UTC)):
+        log.warning("%s", warning)
     X, y = config.model.read(data) if data is not None else config.read_data(folder)
     objective = config.objective(X, y)
     engine_log.listen()  # so that our log also names agents that are refused at the handshake

@@ -220,8 +220,8 @@ class Node:
                     if not self.missed and now - self.begun_s > MISSED_S:
                         self._say_who_is_missing()
                     if self._asked_to_stop():
-                        words = f"it was asked to end, at {self.config.name}"
-                        self._carry_out(self.core.halt(now, "asked", words), transport)
+                        why = f"it was asked to end, at {self.config.name}"
+                        self._carry_out(self.core.halt(now, "asked", why), transport)
                     if (
                         self.visits.exact
                         and self.core.departure.leave_by_s == math.inf
@@ -385,8 +385,8 @@ class Node:
                 if said.cause == "diverged":
                     (self.folder / trained.FILE).unlink(missing_ok=True)  # of this run, before it was started again
                 return
-            with model.with_suffix(".part").open("wb") as held:
-                np.save(held, w, allow_pickle=False)
+            with model.with_suffix(".part").open("wb") as file:
+                np.save(file, w, allow_pickle=False)
             model.with_suffix(".part").replace(model)
             if ended:
                 trained.Trained(self.config.model, w).save(self.folder / trained.FILE)

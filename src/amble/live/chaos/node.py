@@ -26,7 +26,7 @@ class Node:
     slow_s: float = 0.0
     settings: Settings | None = None  # of its last start
     wake: int = 0  # the last thing it asked of its clock: only that counts
-    held: list[Callable[[], None]] = field(default_factory=list)  # what happens once it thaws
+    postponed: list[Callable[[], None]] = field(default_factory=list)  # what happens once it thaws
     asked: deque[Callable[[None], None]] = field(default_factory=lambda: deque(maxlen=100))  # who waits for its answer
 
     @property

@@ -111,9 +111,9 @@ class World:
         self.now, _, action = heapq.heappop(self.events)
         action()
 
-    def say(self, words: str) -> None:
+    def say(self, sentence: str) -> None:
         if self.story is not None:
-            self.story(f"{self.now:9.3f}  {words}")
+            self.story(f"{self.now:9.3f}  {sentence}")
 
     # --- agents -----------------------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class World:
         self.say(f"{name} {'dies' if node.dead else 'crashes'}")
         while node.asked:  # the link breaks, and with it what was asked over it
             self.at(self.chance.uniform(0.002, 0.05), partial(node.asked.popleft(), None))
-        node.core, node.frozen, node.grey, node.held = None, False, "", []
+        node.core, node.frozen, node.grey, node.postponed = None, False, "", []
         for other in self.links.near(name):
             self.notice(other, name, self.chance.uniform(0.002, 0.05))
 
@@ -180,8 +180,8 @@ class World:
         if node.life != life or not node.frozen:
             return
         self.say(f"{name} thaws")
-        node.frozen, held, node.held = False, node.held, []
-        for act in held:
+        node.frozen, waiting, node.postponed = False, node.postponed, []
+        for act in waiting:
             act()
         for other in self.links.near(name):
             self.notice(other, name, self.chance.uniform(0.05, 0.4))
@@ -195,8 +195,8 @@ class World:
         node = self.nodes[name]
         if node.grey:
             self.say(f"{name} {node.grey} no longer")
-            node.grey, held, node.held = "", node.held, []
-            for act in held:
+            node.grey, waiting, node.postponed = "", node.postponed, []
+            for act in waiting:
                 act()
 
     def clone(self, name: str, journal: bool, noticed_s: float) -> None:
@@ -241,7 +241,7 @@ class World:
             return
         if node.frozen or node.grey == "hangs":
             life = node.life
-            node.held.append(lambda: self.tell(node.name, life, act))
+            node.postponed.append(lambda: self.tell(node.name, life, act))
             return
         self.carry_out(node, act(node.core, self.clock(node)))
 
@@ -294,10 +294,10 @@ class World:
     def ask(self, node: Node, ask: Ask) -> None:
         life, answered = node.life, [False]
 
-        def answer(given: Answer | None) -> None:
+        def answer(reply: Answer | None) -> None:
             if not answered[0]:
                 answered[0] = True
-                self.tell(node.name, life, lambda core, now: core.answered(now, ask.number, given))
+                self.tell(node.name, life, lambda core, now: core.answered(now, ask.number, reply))
 
         def deliver() -> None:
             if self.links.whole(node.name, ask.to):

@@ -35,7 +35,7 @@ ENDED = (0, 3)  # exit codes of an agent that ended with its run: with a model, 
 
 def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now."""
-    found: list[int] = []
+    ports: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
         with socket.socket() as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -43,9 +43,9 @@ def free_ports(count: int) -> list[int]:
                 trial.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        found.append(port)
-        if len(found) == count:
-            return found
+        ports.append(port)
+        if len(ports) == count:
+            return ports
     raise AmbleError(
         f"{count} free ports between {PORTS.start} and {PORTS.stop} are needed; close some programs first."
     )
@@ -106,7 +106,7 @@ class Cluster:
     config: Config
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     killed: set[str] = field(default_factory=set)  # by us
-    held: list[IO[bytes]] = field(default_factory=list)  # files that are locked as long as this or an agent runs
+    locked_files: list[IO[bytes]] = field(default_factory=list)  # as long as this process or an agent runs
 
     @classmethod
     def create(cls, folder: Path, config: Config, rows: Sequence[tuple[Array, Targets]]) -> "Cluster":
@@ -128,7 +128,7 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self.end()
-        for file in self.held:
+        for file in self.locked_files:
             file.close()
 
     def start(self, name: str) -> None:
@@ -143,7 +143,7 @@ class Cluster:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for us; we end them in order
-                pass_fds=[file.fileno() for file in self.held] if os.name == "posix" else (),
+                pass_fds=[file.fileno() for file in self.locked_files] if os.name == "posix" else (),
             )
 
     def start_all(self) -> None:

@@ -68,14 +68,14 @@ def hold(folder: Path) -> IO[bytes]:
     """The file that marks a run, locked by one amble up and its agents; a process that dies releases the lock."""
     with contextlib.ExitStack() as stack:
         try:
-            held = stack.enter_context((folder / MADE).open("rb"))
-            lock(held)
-            if os.fstat(held.fileno()).st_ino != (folder / MADE).stat().st_ino:
+            file = stack.enter_context((folder / MADE).open("rb"))
+            lock(file)
+            if os.fstat(file.fileno()).st_ino != (folder / MADE).stat().st_ino:
                 raise _used(folder)  # another one has replaced it meanwhile
         except OSError:
             raise _used(folder) from None
         stack.pop_all()
-        return held
+        return file
 
 
 def remove(folder: Path) -> None:

@@ -98,7 +98,7 @@ def start(plan: Plan) -> Cluster:
     about = {"format": 1, "problem": plan.problem.name, "method": plan.config.method.label}
     agents = Cluster.create(plan.folder, plan.config, plan.rows)
     write_whole({plan.folder / MADE: (json.dumps(about) + "\n").encode()})
-    agents.held.append(hold(plan.folder))
+    agents.locked_files.append(hold(plan.folder))
     return agents
 
 
@@ -108,17 +108,17 @@ def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> 
     lost: dict[str, str] = {}
 
     def measure(model: Array) -> dict[str, float]:
-        found = {METRICS[plan.problem.task]: plan.problem.metric(model)} if plan.problem.heldout else {}
-        return found | ({} if w is None else {"distance to the optimum": distance(model, w)})
+        figures = {METRICS[plan.problem.task]: plan.problem.metric(model)} if plan.problem.heldout else {}
+        return figures | ({} if w is None else {"distance to the optimum": distance(model, w)})
 
     with View(title, measure) as view:
         agents.start_all()
         while agents.running() and not halt():
             time.sleep(LOOK_S)
-            for name, words in agents.failed().items():
+            for name, reason in agents.failed().items():
                 if name not in lost:
-                    lost[name] = words
-                    view.note(f"{name} has failed ({words})")
+                    lost[name] = reason
+                    view.note(f"{name} has failed ({reason})")
             if lost and not visits.kind_for(plan.config.method).exact:
                 view.note(f"{plan.config.method.label} cannot continue without it; all other agents are stopped.")
                 break
@@ -214,8 +214,10 @@ def again(
 def objectives_of(folders: dict[str, Path]) -> dict[str, Objective]:
     """The objectives of the agents whose data are here."""
     configs = {name: AgentConfig.read(folder) for name, folder in folders.items()}
-    held = {name: config for name, config in configs.items() if config.data and (folders[name] / config.data).is_file()}
-    return {name: config.objective(*config.read_data(folders[name])) for name, config in held.items()}
+    with_data = {
+        name: config for name, config in configs.items() if config.data and (folders[name] / config.data).is_file()
+    }
+    return {name: config.objective(*config.read_data(folders[name])) for name, config in with_data.items()}
 
 
 def distance(w: Array, best: Array) -> float:

@@ -37,7 +37,7 @@ class Check(NamedTuple):
 
     what: str
     outcome: Outcome
-    words: str
+    sentence: str
 
 
 def check(folder: Path, data: Path | None = None) -> Iterator[Check]:
@@ -58,14 +58,16 @@ def check(folder: Path, data: Path | None = None) -> Iterator[Check]:
         yield from _tried("journal", lambda: _journal(folder, config, objective[0], runs))
     yield from _tried("port", lambda: _port(config, runs))
     with ThreadPoolExecutor(max_workers=16) as pool:
-        for peer, found in zip(config.neighbours, pool.map(lambda p: _dial(folder, p), config.neighbours), strict=True):
-            yield Check(f"neighbour {peer.name}", *found)
+        for peer, result in zip(
+            config.neighbours, pool.map(lambda p: _dial(folder, p), config.neighbours), strict=True
+        ):
+            yield Check(f"neighbour {peer.name}", *result)
 
 
 def _tried(what: str, look: Callable[[], Iterator[tuple[Outcome, str]]]) -> Iterator[Check]:
     try:
-        for outcome, words in look():
-            yield Check(what, outcome, words)
+        for outcome, sentence in look():
+            yield Check(what, outcome, sentence)
     except AmbleError as error:
         yield Check(what, "wrong", str(error))
 
@@ -79,7 +81,7 @@ def _certificate(folder: Path, config: AgentConfig) -> Iterator[tuple[Outcome, s
             f"{folder / identity.CERTIFICATE} is for {', '.join(hosts)}, and neighbours connect to {config.host}, so "
             "they would refuse it; make a new one with amble init --renew."
         )
-    yield from (("note", words) for words in soon)
+    yield from (("note", warning) for warning in soon)
     until = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
     yield "ok", f"signed by the run's authority, for {config.name} at {config.host}, until {until}; its key matches"
 

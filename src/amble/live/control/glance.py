@@ -139,9 +139,9 @@ def overview(statuses: Mapping[str, Status], folders: Mapping[str, Path], now_s:
 def of_agent(status: Status, folder: Path, now_s: float | None = None, linked: bool | None = None) -> Agent:
     """The state of an agent; `linked`: whether a running neighbour has a link to it, if one says so."""
     now_s = time.time() if now_s is None else now_s
-    state, why, words = _judged(status, now_s, linked)
+    state, why, sentence = _judged(status, now_s, linked)
     return Agent(
-        state=state, why=why, words=words, folder=str(folder), status_s=status.time_s or None, visits=status.visits,
+        state=state, why=why, words=sentence, folder=str(folder), status_s=status.time_s or None, visits=status.visits,
         hops_per_s=status.hops_per_s if state in RUNNING else 0.0, bytes=status.bytes,
         up=status.up if state in RUNNING else (), down=status.down if state in RUNNING else (),
         doubts=status.doubts if state in RUNNING else {}, doubled=status.doubled if state in RUNNING else {},
@@ -153,8 +153,12 @@ def _judged(status: Status, now_s: float, linked: bool | None) -> tuple[State, D
     if status.state == "stopped":
         return "down", "stopped", status.reason or DOWN["stopped"]
     if status.state not in RUNNING:
-        words = {"unstarted": "it has not been started in this folder", "refused": status.reason, "left": status.left}
-        return status.state, "", words.get(status.state, status.stopped)
+        sentences = {
+            "unstarted": "it has not been started in this folder",
+            "refused": status.reason,
+            "left": status.left,
+        }
+        return status.state, "", sentences.get(status.state, status.stopped)
     seen, age_s = process.condition(status.process), now_s - status.time_s
     why: Down = ""
     if seen == "gone":

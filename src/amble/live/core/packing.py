@@ -97,11 +97,11 @@ def flat(tree: Tree) -> Array:
 
     Those of the last few trees are cached, because the same parcel is read, digested, journaled and sent.
     """
-    for held, numbers in _recent:
-        if held is tree:
+    for kept, numbers in _recent:
+        if kept is tree:
             return numbers
-    found = leaves(tree)
-    numbers = np.concatenate(found, axis=None, dtype=NUMBER, casting="unsafe") if found else np.empty(0, NUMBER)
+    arrays = leaves(tree)
+    numbers = np.concatenate(arrays, axis=None, dtype=NUMBER, casting="unsafe") if arrays else np.empty(0, NUMBER)
     _remember(tree, numbers)
     return numbers
 

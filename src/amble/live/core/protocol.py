@@ -176,9 +176,9 @@ class Core:
         self.state.persist({"leaving": "asked"})
         return self._said(now)
 
-    def halt(self, now: float, cause: Cause, words: str) -> list[Effect]:
+    def halt(self, now: float, cause: Cause, sentence: str) -> list[Effect]:
         """End the run for a reason from outside, such as its time limit."""
-        self._end(cause, words)
+        self._end(cause, sentence)
         return self._said(now)
 
     # --- how it is --------------------------------------------------------------------------------------------------
@@ -267,13 +267,13 @@ class Core:
                 state.reply(question_number, Refused("a visit of it gives numbers that are not finite"))
             state.stop("diverged", f"token {m} has diverged at hop {message.hop + 1} (noticed by {self.me})")
             return
-        holder, given, parcel = outcome
+        holder, own_share, parcel = outcome
         outgoing = Token(m, epoch, message.hop + 1, self.me, parcel)
         self.neighbours.heed(now, parcel)
         to = self.neighbours.next(now, outgoing, message.sender)
         rows = {
             "holder": holder,
-            f"share/{m}": Share(NEVER if self.leaving else epoch, given),
+            f"share/{m}": Share(NEVER if self.leaving else epoch, own_share),
             f"sight/{m}": Sight(epoch, message.hop + 1),
             f"custody/{m}": Custody(outgoing, to, message.sender, Sight(message.epoch, message.hop), bool(to)),
         }
@@ -309,8 +309,8 @@ class Core:
         if hop >= hops_max:
             self._end("hops", f"token {m} has made its {hops_max:.0f} hops")
         elif self.settings.tolerance and parcel.calm >= still and self._everybody(now, parcel):
-            words = f"the model has converged: unchanged for {int(parcel.calm)} visits of token {m}"
-            self.state.stop("tolerance", words)
+            sentence = f"the model has converged: unchanged for {int(parcel.calm)} visits of token {m}"
+            self.state.stop("tolerance", sentence)
 
     def _everybody(self, now: float, parcel: Parcel) -> bool:
         """Whether all agents were met, and all are in the model but for those that are known to be gone since.
@@ -324,13 +324,13 @@ class Core:
         known = np.append(np.ones(founders, bool), parcel.met[founders:] > 0)
         return bool(parcel.members >= np.count_nonzero(known & (parcel.buried == 0)))
 
-    def _end(self, cause: Cause, words: str) -> None:
+    def _end(self, cause: Cause, sentence: str) -> None:
         """Ends the run at a limit: a run that has not converged by then may be diverging."""
         if self.ending is not None:  # this is called at every step from then on, and a loss takes long to compute
             return
         if "holder" in self.rows and divergence.has_diverged(self.objective, self.rows["holder"].z):
-            cause, words = "diverged", f"{words}, but the model has diverged (noticed by {self.me})"
-        self.state.stop(cause, words)
+            cause, sentence = "diverged", f"{sentence}, but the model has diverged (noticed by {self.me})"
+        self.state.stop(cause, sentence)
 
     # --- and after each input ---------------------------------------------------------------------------------------
 

@@ -67,10 +67,10 @@ class State:
     def report(self, report: Report) -> None:
         self.saying.append(report)
 
-    def stop(self, cause: Cause, words: str) -> None:
+    def stop(self, cause: Cause, sentence: str) -> None:
         """The run ends, if it has not ended before; everybody near is told."""
         if self.ending is None:
-            ending = Ending(cause, words or "no reason was given")
+            ending = Ending(cause, sentence or "no reason was given")
             self.persist({"stopped": ending})
             self.report(Report("stopped", words=ending.words))
             self.flood()

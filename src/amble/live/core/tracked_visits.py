@@ -6,7 +6,7 @@ when it is reissued each agent that is met puts its x into a new one, while z is
 
     s    = sum of copies, with c_im = z_m
     x'   = local(f, x, s)
-    add  = x' - given, or x' where nothing was given in this epoch
+    add  = x' - last, what the agent gave before, or x' where it gave nothing in this epoch
     c_im = z_m', which is z_m during a recount
 
 The N of z_m = total / N is the number of agents in the account: all of the run at first, those who are left after a
@@ -56,9 +56,9 @@ class TrackedVisits(Common):
         z = self.estimate(parcel)
         s = holder.agent.s + (z - share.copy)
         x = self.method.local(f, holder.agent.x, s)
-        given = self._given(share, parcel, me, fresh)
+        last = self._given(share, parcel, me, fresh)
         awaited, parcel = self._awaited(parcel, me), _met(parcel, me, hop, buried=0.0)
-        parcel = self._entered(parcel, x - given, int(fresh), awaited)
+        parcel = self._entered(parcel, x - last, int(fresh), awaited)
         z_new = self.estimate(parcel)
         calm = parcel.calm + 1 if self.still(holder, z) and not parcel.recounting else np.zeros(())
         holder = Holder(Agent(x, s + (z_new - z)), z, holder.visits + 1)
@@ -68,9 +68,9 @@ class TrackedVisits(Common):
         self, holder: Holder, share: Slot, parcel: Parcel, me: int, hop: int, fresh: bool
     ) -> tuple[Holder, Slot, Parcel]:
         """The last visit: what this agent gave the token goes out again."""
-        given = self._given(share, parcel, me, fresh)
+        last = self._given(share, parcel, me, fresh)
         awaited, parcel = self._awaited(parcel, me), _met(parcel, me, hop, buried=1.0)
-        parcel = self._entered(parcel, -given, int(fresh) - 1, awaited)
+        parcel = self._entered(parcel, -last, int(fresh) - 1, awaited)
         return (
             holder._replace(visits=holder.visits + 1),
             share._replace(given=0 * share.given),

@@ -93,22 +93,22 @@ class GiftVisits(Common):
     ) -> tuple[Holder, NoShare, Parcel]:
         m, parcel = int(parcel.token.m), self._met(holder, parcel, me)
         account = parcel.token.account
-        given = self._given(holder, account, me)
+        gift = self._given(holder, account, me)
         z, own, quiet = account.z, holder.agent.own, parcel.recounting and account.gifts[:, me].any()
         if not parcel.recounting:
             z = self._read(account)
             if not self._sound(account, z):
-                parcel, given, quiet = self._started_again(holder, parcel, me), self._nothing(), False
+                parcel, gift, quiet = self._started_again(holder, parcel, me), self._nothing(), False
                 account = parcel.token.account
                 z = account.z
         if not quiet:  # a recount takes one gift of each agent, all at the same model
             own, v, w = self.method.gift(f, own, z)
-            account = accounts.give(account, m, me, v - given.v, w - given.w)
-            given = Slot(v, w)
+            account = accounts.give(account, m, me, v - gift.v, w - gift.w)
+            gift = Slot(v, w)
         still = self.still(holder, z)
         parcel = self._left_with(parcel, account, me, hop)
         calm = parcel.calm + 1 if still and not parcel.recounting else np.zeros(())
-        giver = Giver(own, given, parcel.token.account)
+        giver = Giver(own, gift, parcel.token.account)
         return Holder(giver, z, holder.visits + 1), share, parcel._replace(calm=calm)
 
     def leave(
@@ -191,8 +191,8 @@ class GiftVisits(Common):
         """What this agent has inside: nothing, in a generation that it has not met before, but for the initial model
         that the first one begins with."""
         if holder.agent.account.order == account.order:
-            given: Slot = holder.agent.given
-            return given
+            gift: Slot = holder.agent.given
+            return gift
         first = account.generation[0] == 0 and me < self.agents
         return nothing(self.method, self.initial) if first else self._nothing()
 

@@ -157,8 +157,8 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
         token = payload.token
         if isinstance(token, GiftToken) and token.m != header.token:  # it is an index into arrays at the visit
             raise Refusal(f"it is token {header.token}, and its payload is that of token {float(token.m):g}")
-        if words := counts.wrong(payload, header.hop):
-            raise Refusal(words)
+        if reason := counts.wrong(payload, header.hop):
+            raise Refusal(reason)
         return Token(header.token, Epoch(header.epoch, header.author), header.hop, header.sender, payload)
     if isinstance(header, _Passed):
         return Passed(header.token, Epoch(header.epoch, header.author), header.hop, header.sender)

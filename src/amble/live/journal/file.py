@@ -91,16 +91,16 @@ def check(path: Path, rows: Rows, about: dict[str, str]) -> dict[str, Any]:
         for table in RECORD:  # only its ends, where lines are added and dropped
             for end in ("min", "max"):
                 connection.execute(f"SELECT {end}(number) FROM {table}").fetchone()
-        found = dict(connection.execute("SELECT key, value FROM about"))
+        stored = dict(connection.execute("SELECT key, value FROM about"))
         for key in ("run", "layout"):
-            if found.get(key) != about[key]:
+            if stored.get(key) != about[key]:
                 raise AmbleError(
-                    f"{path} is the journal of another run ({key} {found.get(key)}, and this one has {about[key]}); "
+                    f"{path} is the journal of another run ({key} {stored.get(key)}, and this one has {about[key]}); "
                     "give this run its own folder."
                 )
-        if found.get("agent") != about["agent"]:
+        if stored.get("agent") != about["agent"]:
             raise AmbleError(
-                f"{path} is the journal of agent {found.get('agent')!r}, and this is agent {about['agent']!r}; "
+                f"{path} is the journal of agent {stored.get('agent')!r}, and this is agent {about['agent']!r}; "
                 "give each agent its own."
             )
         return load(connection, rows)
@@ -122,16 +122,16 @@ def upgrade(connection: sqlite3.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("ALTER TABLE events ADD COLUMN buried TEXT NOT NULL DEFAULT '[]'")
-    for number, kind, words in connection.execute("SELECT number, kind, words FROM events").fetchall():
-        names = json.dumps(buried_before_4(kind, words))
+    for number, kind, sentence in connection.execute("SELECT number, kind, words FROM events").fetchall():
+        names = json.dumps(buried_before_4(kind, sentence))
         connection.execute("UPDATE events SET buried = ? WHERE number = ?", (names, number))
     connection.execute(f"PRAGMA user_version = {FORMAT}")
     connection.execute("COMMIT")
 
 
-def buried_before_4(kind: str, words: str) -> list[str]:
+def buried_before_4(kind: str, sentence: str) -> list[str]:
     """From an event of a journal of format 3 or a record of format 2, whose words were these names."""
-    return [name for name in words.split(", ") if name] if kind in ("recount", "reissue") else []
+    return [name for name in sentence.split(", ") if name] if kind in ("recount", "reissue") else []
 
 
 def load(connection: sqlite3.Connection, rows: Rows) -> dict[str, Any]:

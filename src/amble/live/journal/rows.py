@@ -103,6 +103,6 @@ def _together(kind: str, header: Any, tree: Tree) -> Any:
     return _left_before_4(header) if isinstance(header, str) and kind == "left" else header
 
 
-def _left_before_4(words: str) -> Left:
+def _left_before_4(sentence: str) -> Left:
     """From a journal of format 3, which had the sentence only."""
-    return Left(words == "all that it gave is out of the model", words)
+    return Left(sentence == "all that it gave is out of the model", sentence)

@@ -110,14 +110,14 @@ class Model:
         return data.X, data.y, ()
 
 
-def make_model(given: Any) -> Model:
+def make_model(table: Any) -> Model:
     """From the [model] table, checked."""
-    if isinstance(given, dict) and "one_hot" in given:
+    if isinstance(table, dict) and "one_hot" in table:
         raise AmbleError(
             '[model] has one_hot; write columns as names instead, "colour=red" for each category, so that all agents '
             "make the same columns."
         )
-    model = toml.fill(Model, given, "[model]")
+    model = toml.fill(Model, table, "[model]")
     if model.task not in TASKS:
         raise unknown("task", model.task, TASKS)
     _check_labels(model)

@@ -56,11 +56,11 @@ def of(numbers: ArrayLike, model: Model, whose: str) -> Start:
     return Start(hashlib.sha256(start.astype("<f8").tobytes()).hexdigest(), start)
 
 
-def make_start(given: Any, model: Model, beside: Path) -> Start:
+def make_start(value: Any, model: Model, beside: Path) -> Start:
     """From `start =` of a run file's [model] table; `beside` is the folder of the run file."""
-    if not isinstance(given, str):
-        return of(given, model, "[model] start")
-    path = beside / given
+    if not isinstance(value, str):
+        return of(value, model, "[model] start")
+    path = beside / value
     if path.suffix == ".npz":
         return of(_trained(path, model), model, str(path))
     if not path.is_file():
@@ -72,14 +72,14 @@ def _trained(path: Path, model: Model) -> Array:
     """The numbers of a model that a live run wrote: right only if they are of the same columns in the same units."""
     from amble.live.model import trained  # which needs a run's settings
 
-    found = trained.load(path)
+    earlier = trained.load(path)
     for key in ("task", "columns", "labels", "intercept", "X_mean", "X_std", "y_mean", "y_std"):
-        if getattr(found.model, key) != getattr(model, key):
+        if getattr(earlier.model, key) != getattr(model, key):
             raise AmbleError(
                 f"{path} was trained with another {key} than [model] has, so its numbers mean something else here; "
                 "give the same, or start as numbers in the run's own units."
             )
-    return found.w
+    return earlier.w
 
 
 def write(start: Start, folder: Path) -> None:

@@ -64,8 +64,8 @@ def load(path: Path) -> Trained:
         about, w = json.loads(str(arrays["about"])), arrays["w"]
         if about["format"] != FORMAT:
             raise AmbleError(f"{path} is a model of format {about['format']}, and this amble reads format {FORMAT}.")
-        given = {key: value for key, value in about["model"].items() if value is not None and value != []}
-        model = models.make_model(given)
+        table = {key: value for key, value in about["model"].items() if value is not None and value != []}
+        model = models.make_model(table)
         right = w.shape == (model.dimension,) and w.dtype == np.float64
         if not right or about["sha256"] != hashlib.sha256(np.ascontiguousarray(w).data).hexdigest():
             raise ValueError

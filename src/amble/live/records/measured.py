@@ -41,22 +41,22 @@ def timing(record: Record) -> Timing:
 def compute_s(record: Record) -> Array:
     """Mean seconds of a visit at each agent of the run's beginning; at one that made none, the mean of the others."""
     founders = record.agents[: record.founders]
-    found = [[line.compute_s for line in record.visits.get(name, ())] for name in founders]
-    others = float(np.mean([np.mean(each) for each in found if each])) if any(found) else 0.0
-    return np.array([np.mean(each) if each else others for each in found])
+    visits_s = [[line.compute_s for line in record.visits.get(name, ())] for name in founders]
+    others = float(np.mean([np.mean(each) for each in visits_s if each])) if any(visits_s) else 0.0
+    return np.array([np.mean(each) if each else others for each in visits_s])
 
 
 def hops_of(record: Record) -> Hops:
-    if not (found := _returns(record)):
+    if not (returns := _returns(record)):
         return Hops(0.0, 0.0)
-    d, n = np.array(found).T
+    d, n = np.array(returns).T
     mean_s = max(0.0, d.sum() / n.sum())
     return Hops(float(mean_s), float(np.sqrt(((d - n * mean_s) ** 2).sum() / n.sum())))
 
 
 def _returns(record: Record) -> list[tuple[float, int]]:
     """Of each return of a token to an agent: seconds that it was neither visited nor waiting, and how many hops."""
-    found = []
+    returns = []
     walked: tuple[int, int, int] | None = None  # the token and epoch that are looked at
     seen: dict[str, tuple[Visited, float]] = {}  # each agent's last visit of it, and the busy seconds up to then
     busy_s, hop = 0.0, 0
@@ -66,7 +66,7 @@ def _returns(record: Record) -> list[tuple[float, int]]:
         busy_s, hop = busy_s + line.waited_s + line.compute_s, line.hop
         if name in seen:
             last, until_s = seen[name]
-            found.append((line.time_s - last.time_s - (busy_s - until_s), hop - last.hop))
+            returns.append((line.time_s - last.time_s - (busy_s - until_s), hop - last.hop))
         if hop > 1:  # the first agent keeps its token until another is up
             seen[name] = (line, busy_s)
-    return found
+    return returns

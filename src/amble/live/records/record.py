@@ -59,11 +59,11 @@ class Record(NamedTuple):
 
     def counts(self) -> dict[str, int]:
         """How often each kind of event happened; visits are not events."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for events in self.events.values():
             for event in events:
-                found[event.kind] = found.get(event.kind, 0) + 1
-        return found
+                counts[event.kind] = counts.get(event.kind, 0) + 1
+        return counts
 
 
 def save(record: Record, path: Path) -> None:

@@ -49,8 +49,8 @@ class Outcome(NamedTuple):
         return self.equal == 2 * self.visits
 
     def __str__(self) -> str:
-        words = f"{self.equal:,} of {2 * self.visits:,} digests are equal ({self.made:,} of {self.visits:,} visits)"
-        return "; ".join([words, *([f"the first difference: {self.first}"] if self.first else []), *self.left])
+        summary = f"{self.equal:,} of {2 * self.visits:,} digests are equal ({self.made:,} of {self.visits:,} visits)"
+        return "; ".join([summary, *([f"the first difference: {self.first}"] if self.first else []), *self.left])
 
 
 def check_arithmetic(record: Record, method: TokenMethod) -> None:
@@ -206,26 +206,26 @@ class Replay:
         flags = np.append(flags, np.zeros(len(parcel.buried) - len(flags)))
         return self.visits.recount(parcel, Epoch(event.epoch or 0, event.author or 0), flags, holder)
 
-    def _compare(self, agent: _Agent, line: Visited, side: str, found: str) -> None:
-        if found == getattr(line, side):
+    def _compare(self, agent: _Agent, line: Visited, side: str, computed: str) -> None:
+        if computed == getattr(line, side):
             self.equal += 1
         elif not self.first:
             self.first = (
                 f"{agent.name}, its visit {line.number}: token {line.token} {side} hop {line.hop} of epoch "
-                f"{line.epoch}:{line.author} is {found}, and {getattr(line, side)} was recorded"
+                f"{line.epoch}:{line.author} is {computed}, and {getattr(line, side)} was recorded"
             )
 
     def _left(self, halted: bool) -> list[str]:
-        words = ["the replay was stopped before its end"] if halted else []
+        left = ["the replay was stopped before its end"] if halted else []
         lacking = [name for name in self.record.agents if name and name not in self.agents]
-        words += [f"the data of {name} are missing here" for name in lacking]
+        left += [f"the data of {name} are missing here" for name in lacking]
         for agent in self.agents.values():
             if not halted and agent.done < len(agent.lines):
                 line = agent.lines[agent.done]
                 needed = f"{line.giver}'s token {line.token} of hop {line.hop - 1}, epoch {line.epoch}:{line.author}"
                 if line.number != agent.done + 1:
                     needed = f"its own visit {agent.done + 1}"
-                words.append(
+                left.append(
                     f"{count(len(agent.lines) - agent.done, 'visit')} of {agent.name} cannot be made without {needed}"
                 )
-        return words
+        return left

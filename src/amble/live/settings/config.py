@@ -80,19 +80,21 @@ class Config:
         return cls.from_settings(read_toml(path, "run file"), path.parent)
 
     @classmethod
-    def from_settings(cls, given: Any, beside: Path = Path()) -> "Config":
+    def from_settings(cls, settings: Any, beside: Path = Path()) -> "Config":
         """From the settings of a run file in the folder `beside`, everything checked."""
-        given = toml.check(given, "the run", RUN, ("name", "method", "model", "stop", "agents"))
-        agents = _agents(given["agents"])
+        settings = toml.check(settings, "the run", RUN, ("name", "method", "model", "stop", "agents"))
+        agents = _agents(settings["agents"])
         peers = tuple(Peer(each["name"], each["host"], each["port"]) for each in agents)
-        first = toml.check({key: given["model"][key] for key in ("start",) if key in given["model"]}, "[model]", START)
-        model = models.make_model({key: value for key, value in given["model"].items() if key not in first})
-        method = make_method(given["method"])
+        first = toml.check(
+            {key: settings["model"][key] for key in ("start",) if key in settings["model"]}, "[model]", START
+        )
+        model = models.make_model({key: value for key, value in settings["model"].items() if key not in first})
+        method = make_method(settings["method"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
             method = methods.check(method, SimpleNamespace(dimension=model.dimension, own=None, agents=len(peers)))
         exact = visits.kind_for(method).exact
-        room = given.get("room", min(ROOM, PLACES_MAX - len(peers)) if exact else 0)
+        room = settings.get("room", min(ROOM, PLACES_MAX - len(peers)) if exact else 0)
         if room and not exact:
             raise AmbleError(
                 f"room = {room} was given, and no agent can join a run of {method.label} later; leave it out."
@@ -102,17 +104,17 @@ class Config:
                 f"{len(peers)} agents and room = {room} were given; a run has at most {PLACES_MAX} places."
             )
         return cls(
-            name=given["name"],
+            name=settings["name"],
             method=method,
             model=model,
-            stop=make_stop(given["stop"]),
-            walk=_walk(given.get("walk", {})),
-            timing=make_timing(given.get("timing", {})),
+            stop=make_stop(settings["stop"]),
+            walk=_walk(settings.get("walk", {})),
+            timing=make_timing(settings.get("timing", {})),
             peers=peers,
             data=tuple(each.get("data") for each in agents),
-            network=links.make_network(given, [peer.name for peer in peers]),
+            network=links.make_network(settings, [peer.name for peer in peers]),
             room=room,
-            record=make_retention(given.get("record", {})),
+            record=make_retention(settings.get("record", {})),
             start=starts.make_start(first["start"], model, beside) if first else None,
         )
 
@@ -173,13 +175,13 @@ class Config:
         return said
 
 
-def _agents(given: Sequence[Any]) -> list[dict[str, Any]]:
+def _agents(tables: Sequence[Any]) -> list[dict[str, Any]]:
     """Each agent's table; no name and no address may be used twice."""
-    if not 2 <= len(given) <= PLACES_MAX:
-        raise AmbleError(f"the run has {len(given)} agents; a run needs 2 to {PLACES_MAX}: add tables [[agents]].")
+    if not 2 <= len(tables) <= PLACES_MAX:
+        raise AmbleError(f"the run has {len(tables)} agents; a run needs 2 to {PLACES_MAX}: add tables [[agents]].")
     names: dict[str, str] = {}
     places: dict[tuple[str, int], str] = {}
-    for k, each in enumerate(given):
+    for k, each in enumerate(tables):
         where = f"agent {each.get('name', k + 1)!r}"
         if "links" in each:
             raise AmbleError(
@@ -200,11 +202,11 @@ def _agents(given: Sequence[Any]) -> list[dict[str, Any]]:
                 "one of them another port."
             )
         names[name.lower()], places[place] = name, name
-    return list(given)
+    return list(tables)
 
 
-def _walk(given: Any) -> Walk:
-    walk = toml.fill(Walk, given, "[walk]")
+def _walk(table: Any) -> Walk:
+    walk = toml.fill(Walk, table, "[walk]")
     if walk.kind not in WALKS:
         raise unknown("walk for live runs", walk.kind, WALKS)
     return walk

@@ -22,10 +22,10 @@ def invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, day
     authority = bundle / TAKEN
     if not authority.is_dir():
         raise AmbleError(f"there is no authority in {bundle}; give the folder that amble init made with --out.")
-    given = {**own._asdict(), "data": data}
+    values = {**own._asdict(), "data": data}
     for key, kind in (*agent_config.PEER.items(), ("data", agent_config.file_name)):
-        if not kind.fits(given[key]) and (key, data) != ("data", None):
-            raise AmbleError(f"{key} = {given[key]!r} was given; it must be {kind.words}.")
+        if not kind.fits(values[key]) and (key, data) != ("data", None):
+            raise AmbleError(f"{key} = {values[key]!r} was given; it must be {kind.description}.")
     if not near:
         raise AmbleError(f"no neighbour was given for {own.name}; name one or more agents of the run with --near.")
     with (authority / identity.CERTIFICATE).open("rb") as file:
@@ -140,12 +140,12 @@ def admit(config: AgentConfig, folder: Path, data: bytes) -> str:
         raise AmbleError(f"{guest.name} is invited beside {', '.join(guest.near)}, and this is {config.name}.")
     if len(guest.after) != config.method.tokens or not 0 <= guest.place - len(config.agents) < config.room:
         raise AmbleError(f"the invitation of {guest.name} does not fit this run; make a new one with amble join.")
-    for held in invitation.kept(folder):
-        if held == guest:
+    for accepted in invitation.kept(folder):
+        if accepted == guest:
             return ""
-        if held.name == guest.name or held.place == guest.place:
+        if accepted.name == guest.name or accepted.place == guest.place:
             raise AmbleError(
-                f"{held.name} has already been accepted at place {held.place}, so {guest.name} is too late."
+                f"{accepted.name} has already been accepted at place {accepted.place}, so {guest.name} is too late."
             )
     if guest.name in (config.name, *config.agents, *config.guests):
         raise AmbleError(f"there is an agent named {guest.name} already.")

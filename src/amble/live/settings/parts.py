@@ -48,11 +48,11 @@ class Retention:
     visits_max: Annotated[int, zero_for_all] = VISITS_MAX
 
 
-def make_method(given: Any) -> TokenMethod:
+def make_method(table: Any) -> TokenMethod:
     """From the [method] table; a live run passes tokens, so it must have them."""
-    if not isinstance(given, dict) or "name" not in given:
+    if not isinstance(table, dict) or "name" not in table:
         raise AmbleError('the run has no method; add a table [method] with name = "Relay", for example.')
-    method: Method = methods.from_settings(given["name"], {key: value for key, value in given.items() if key != "name"})
+    method: Method = methods.from_settings(table["name"], {key: value for key, value in table.items() if key != "name"})
     if is_round(method):
         walking = [label for label, kind in methods.METHODS.items() if not is_round(kind)]
         raise AmbleError(
@@ -64,17 +64,17 @@ def make_method(given: Any) -> TokenMethod:
     return method
 
 
-def make_stop(given: Any) -> Stop:
+def make_stop(table: Any) -> Stop:
     """A tolerance of 0 is the same as none."""
-    stop = toml.fill(Stop, given, "[stop]")
+    stop = toml.fill(Stop, table, "[stop]")
     stop = replace(stop, tolerance=stop.tolerance or None)
     if stop == Stop():
         raise AmbleError("[stop] has no limit, and the run would never end; give tolerance (above 0), hops or seconds.")
     return stop
 
 
-def make_timing(given: Any) -> LiveTiming:
-    timing = toml.fill(LiveTiming, given, "[timing]")
+def make_timing(table: Any) -> LiveTiming:
+    timing = toml.fill(LiveTiming, table, "[timing]")
     if timing.silence_s <= timing.patience_s:
         raise AmbleError(
             f"[timing] has silence_s = {timing.silence_s:g} and patience_s = {timing.patience_s:g}; the silence after "
@@ -83,8 +83,8 @@ def make_timing(given: Any) -> LiveTiming:
     return timing
 
 
-def make_retention(given: Any) -> Retention:
-    return toml.fill(Retention, given, "[record]")
+def make_retention(table: Any) -> Retention:
+    return toml.fill(Retention, table, "[record]")
 
 
 def method_settings(method: TokenMethod) -> dict[str, Any]:

@@ -68,8 +68,8 @@ def _alternative(host: str) -> x509.GeneralName:
 
 
 def common_name(certificate: x509.Certificate) -> str:
-    held = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(held[0].value) if held else ""
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if names else ""
 
 
 def alternatives(certificate: x509.Certificate) -> list[str]:
@@ -124,5 +124,5 @@ def _content(path: Path, what: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        words = f"the {what} {path} cannot be read ({error.strerror}); run as the user who owns it."
-        raise AmbleError(words) from error
+        sentence = f"the {what} {path} cannot be read ({error.strerror}); run as the user who owns it."
+        raise AmbleError(sentence) from error

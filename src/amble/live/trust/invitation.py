@@ -69,13 +69,13 @@ def kept(folder: Path, authority_file: str = identity.AUTHORITY) -> Iterator[Inv
     if not (folder / GUESTS).is_dir():
         return
     authority = read_certificate(folder / authority_file)
-    found = []
+    invitations = []
     for path in sorted((folder / GUESTS).glob("*.json")):
         try:
-            found.append(read(path.read_bytes(), authority))
+            invitations.append(read(path.read_bytes(), authority))
         except (AmbleError, OSError) as error:
             raise AmbleError(f"{path} cannot be used: {error} Move it away if it is not of this run.") from error
-    yield from sorted(found, key=lambda invitation: invitation.place)
+    yield from sorted(invitations, key=lambda invitation: invitation.place)
 
 
 def keep(folder: Path, name: str, data: bytes) -> None:
@@ -87,11 +87,11 @@ def keep(folder: Path, name: str, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(folder / GUESTS / f"{name}.json")
-    held = os.open(folder / GUESTS, os.O_RDONLY)
+    handle = os.open(folder / GUESTS, os.O_RDONLY)
     try:
-        os.fsync(held)  # its name, too
+        os.fsync(handle)  # its name, too
     finally:
-        os.close(held)
+        os.close(handle)
 
 
 def _content(invitation: Invitation) -> bytes:

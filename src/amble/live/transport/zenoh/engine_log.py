@@ -65,12 +65,12 @@ def _read(lines: IO[str], others: IO[str]) -> None:
             log.warning(sentence)
 
 
-def sentence_of(source: str, words: str) -> str:
+def sentence_of(source: str, sentence: str) -> str:
     """What one line of Zenoh's means to us; nothing, for most."""
-    if source.startswith("zenoh_link_tls") and (refused := REFUSED.match(words)):
+    if source.startswith("zenoh_link_tls") and (refused := REFUSED.match(sentence)):
         other = ": it does not trust our certificate; are both folders of the same amble init?"
         return f"refused a connection: {refused[1]}" + (other if "DecryptError" in refused[1] else "")
-    if unreached := UNREACHED.match(words):
+    if unreached := UNREACHED.match(sentence):
         why = INNER.sub(r"\1", PLACE.sub("", unreached[2]))
         if "invalid peer certificate" in why:
             return f"{unreached[1]} answers, but {why}: are its folder and this one of the same amble init?"

@@ -56,11 +56,11 @@ class Joiner:
             self._unfinished[number] = []
             while len(self._unfinished) > UNFINISHED_MAX:
                 del self._unfinished[next(iter(self._unfinished))]  # the oldest, given up by who sent it
-        held = self._unfinished.get(number, [])
-        if len(held) != i or i >= count or (i < count - 1 and len(part) != PART_BYTES):
+        parts = self._unfinished.get(number, [])
+        if len(parts) != i or i >= count or (i < count - 1 and len(part) != PART_BYTES):
             self._unfinished.pop(number, None)
             raise ValueError("its parts do not follow each other")
-        held.append(part)
+        parts.append(part)
         if i < count - 1:
             return None
         whole = b"".join(self._unfinished.pop(number))

@@ -17,11 +17,11 @@ def cut_off(here: str, there: str) -> bool:
     counts as there, and is not dialled.
     """
     ends = _address(here), _address(there)
-    for held in _sockets():
+    for connection in _sockets():
         with contextlib.suppress(OSError):
-            if (held.getsockname()[:2], held.getpeername()[:2]) == ends:
-                held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
-                held.shutdown(socket.SHUT_RDWR)
+            if (connection.getsockname()[:2], connection.getpeername()[:2]) == ends:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+                connection.shutdown(socket.SHUT_RDWR)
                 return True
     return False
 
@@ -42,11 +42,11 @@ def _sockets() -> Iterator[socket.socket]:
         handle = -1
         try:
             handle = os.dup(file)
-            held = socket.socket(fileno=handle)
+            connection = socket.socket(fileno=handle)
         except OSError:  # no socket, or closed meanwhile
             if handle >= 0:
                 os.close(handle)
             continue
-        with held:
-            if held.type == socket.SOCK_STREAM and held.family in (socket.AF_INET, socket.AF_INET6):
-                yield held
+        with connection:
+            if connection.type == socket.SOCK_STREAM and connection.family in (socket.AF_INET, socket.AF_INET6):
+                yield connection
