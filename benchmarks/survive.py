@@ -1,6 +1,6 @@
-"""Real agents that are killed, frozen, cut off, filled up: does the run come right, how soon do tokens walk again?
+"""Real agents that are killed, frozen, cut off, filled up: does the run recover, and how soon do tokens walk again?
 
-    python benchmarks/survive.py                      # all of it: about ten minutes
+    python benchmarks/survive.py                      # everything: about ten minutes
     python benchmarks/survive.py kill --seconds 60    # kill -9 of a random agent every second, each started again
     python benchmarks/survive.py death                # two of ten killed for good
     python benchmarks/survive.py tracked              # the same with API-BCD's tracked rule
@@ -394,7 +394,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60.0, help="how long agents are killed")
     parser.add_argument("--grey", type=float, default=30.0, help="how long an agent or a link does not work")
     parser.add_argument("--seed", type=int, default=1, help="which agents are killed")
-    parser.add_argument("--rest", type=float, default=25.0, help="how many seconds a run has to come right")
+    parser.add_argument("--rest", type=float, default=25.0, help="how many seconds a run has to recover")
     parser.add_argument("--pause", type=float, default=0.0, help="by how many seconds each visit takes longer")
     given = parser.parse_args()
     wrong = 0

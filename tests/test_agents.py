@@ -143,7 +143,7 @@ def test_a_damaged_journal_can_be_deleted_as_its_sentence_says(tmp_path):
         cluster.start("agent01")
         wait_for(lambda: "agent01" not in cluster.running())
         assert "agent01" in cluster.failed()
-        assert "delete journal.db and, if it is there, journal.db-wal, and start the agent again" in log_of(
+        assert "delete journal.db and, if it exists, journal.db-wal, and start the agent again" in log_of(
             cluster, "agent01"
         )
         for path in (cluster.folder / "agent01").glob("journal.db*"):

@@ -340,7 +340,7 @@ def test_a_folder_for_the_runs_that_is_no_path():
 
 
 def test_an_agent_that_is_slow_twice():
-    with refused("--slow 3=10,3=5 was given, with an agent that is there twice; give each agent one factor"):
+    with refused("--slow 3=10,3=5 was given, which names an agent twice; give each agent one factor"):
         parse_slow("3=10,3=5")
 
 

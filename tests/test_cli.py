@@ -134,7 +134,7 @@ BAD = [
     (["broken.toml"], "broken.toml is not valid TOML"),
     (["method.toml"], "write each method as a table"),
     (["timing.toml", "--slow", "3=2"], "there is no timing named '3'"),
-    (["--out", "key.toml"], "nothing can be written to the folder key.toml; give one of yours"),
+    (["--out", "key.toml"], "nothing can be written to the folder key.toml; give another"),
 ]
 
 

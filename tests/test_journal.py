@@ -482,7 +482,7 @@ def test_opening_looks_at_the_state_and_the_ends_of_the_record_only(written):
 
 def test_the_sentence_about_damage_says_what_to_delete_and_that_it_is_safe(written):
     written.write_bytes(written.read_bytes()[:5000])
-    refuses(written, r"delete j and, if it is there, j-wal, .* recounted, once, and nothing is lost but its part")
+    refuses(written, r"delete j and, if it exists, j-wal, .* recounted, once, and nothing is lost but its part")
 
 
 # --- the time that an agent has been in the run ---------------------------------------------------------------------

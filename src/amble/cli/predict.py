@@ -53,7 +53,7 @@ def predict(
             write_whole({out: table.getvalue().encode()})
         except OSError as error:
             raise AmbleError(
-                f"{out} cannot be written ({error.strerror}); give a file in a folder of yours."
+                f"{out} cannot be written ({error.strerror}); give a file in a folder that you can write to."
             ) from error
         sys.stderr.write(f"{len(guess):,} predictions written to {out}\n")
     if y is not None:

@@ -107,7 +107,7 @@ def fetch(name: str, part: Part) -> Path:
     except OSError as error:
         raise AmbleError(
             f"nothing can be written to the cache folder {folder} ({error.strerror}); "
-            "set XDG_CACHE_HOME to a folder of yours."
+            "set XDG_CACHE_HOME to a folder that you can write to."
         ) from error
     finally:
         with suppress(OSError):

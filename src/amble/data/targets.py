@@ -33,7 +33,7 @@ def find_target(table: Table, target: str | int | None, role: str = "target") ->
 
 
 def targets(table: Table, column: Column, task: str | None) -> tuple[Targets, str]:
-    """Targets and task. Text is labels, and few whole numbers are, unless the task is said to be regression."""
+    """Targets and task. Text is labels, and so are few different whole numbers, unless the task is regression."""
     if column.numbers is not None:
         return labels_or_amounts(column.numbers, task)
     if task == "regression":

@@ -34,7 +34,7 @@ def from_file(name: str) -> type[Any]:
         raise AmbleError(f"{name!r} was given for a method of your own; name its class too, as in mine.py:Heavy.")
     path = Path(match["file"]).resolve()
     if not path.is_file():
-        raise AmbleError(f"{name!r} was given as a method, and there is no file {path}; give the path of yours.")
+        raise AmbleError(f"{name!r} was given as a method, and there is no file {path}; give the path of your file.")
     module = _imported(path)
     kind = getattr(module, match["name"], None)
     if isinstance(kind, type) and step_of(kind) is None:

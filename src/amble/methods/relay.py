@@ -15,7 +15,7 @@ FROZEN = 1e-9  # relative residual below which beta stays: what is left of the r
 GUARD = 0.01  # of the curvature: the full form's Levenberg term while the token moves
 GROWTH = 10.0  # the guard times this when the token moves relatively further than at the last visit, else divided by it
 GUARD_MAX = 1e3
-UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, from which on their units differ
+UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, beyond which their units differ
 
 
 class Dual(NamedTuple):

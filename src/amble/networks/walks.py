@@ -37,7 +37,7 @@ Step = tuple[Indices, Indices]  # the agent a token goes to, and what the walk r
 
 
 class Cycles(NamedTuple):
-    """Closed walks: token m goes round row `row[m]` of `order`, whose length is lengths[row[m]]."""
+    """Closed walks: token m follows row `row[m]` of `order`, whose length is lengths[row[m]]."""
 
     order: Indices  # (walks, longest), padded
     lengths: Indices

@@ -159,5 +159,5 @@ def jobs(figures: Sequence[Figure] = FIGURES, seeds: Sequence[int] = SEEDS, quic
 
 
 def quickly(figure: Figure) -> Figure:
-    """The figure with a quarter of its budgets, both alike."""
+    """The figure with a quarter of both its budgets."""
     return replace(figure, time_s=figure.time_s / QUICK_SHARE, comm_units=figure.comm_units // QUICK_SHARE)

@@ -58,8 +58,8 @@ class Workers:
     ) -> bool:
         """work(*job) for every job; True when all are done, False when Ctrl-C came first.
 
-        Jobs keep their own results, each whole as soon as it is there; `done` counts them for the bar. So nothing is
-        lost when workers are stopped half-way.
+        Jobs save their own results, each completely as soon as it is done; `done` counts them for the bar. So nothing
+        is lost when workers are stopped half-way.
         """
         with Meter(label, total, done(), unit="runs", lines=True) as meter:
             meter.update(done())

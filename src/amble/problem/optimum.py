@@ -20,7 +20,7 @@ UNASKED_UP_TO_OWN = 1_000  # the same for losses of a user's own, which may be e
 STILL = 1e-6  # of the model: what moves less between the last two proximal steps has arrived
 LOWER = 0.99  # of the value at a point: less at twice the point shows that it is no minimiser
 SLOPE = 1e-7  # of the slope at zero: less counts as none
-UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, from which on their units differ
+UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, beyond which their units differ
 NEWTON_STEPS_OWN = 100  # within each proximal step
 GRADIENTS_MAX = 10_000  # of sum_i f_i, after which the search is given up
 UNASKED_GRADIENTS = 1_000  # the same if the user did not ask for the optimum ...
@@ -112,7 +112,7 @@ def of_quadratic(f: Any, zero: Any) -> Any:
 def of_convex(f: Any, zero: Any, watch: Watch) -> Any:
     """A built-in loss without a closed form: Newton's method within each proximal step."""
     each, scale, smoothness, curvature = np.asarray(f.curvatures), np.ones_like(zero), f.smoothness, f.curvature
-    if each.max() > UNEVEN * min(each[each > 0], default=1.0):  # columns of unlike units: make them even
+    if each.max() > UNEVEN * min(each[each > 0], default=1.0):  # columns with different units: scale them
         scale = 1 / np.sqrt(np.where(each > 0, each, 1.0))
         smoothness, curvature = (scale**2 * each).sum(), (scale**2 * each).mean()
     watched = Watched(f, scale, smoothness, watch)
@@ -122,7 +122,7 @@ def of_convex(f: Any, zero: Any, watch: Watch) -> Any:
         [1e-8 * 10.0**-k * curvature for k in range(6)],
     )
     w = scale * w
-    # no convex loss is lower beyond its minimiser: the loss of rows that a plane separates falls for ever, and slowly
+    # no convex loss is lower beyond its minimiser: the loss of separable rows falls without end, and slowly
     falls = f.value(2 * w) < LOWER * f.value(w)
     if falls or moved > STILL:
         classes, free = "the classes are separable, at least in part", "the rows do not determine the whole model"
@@ -173,7 +173,7 @@ def of_own(problem: Any, watch: Watch) -> Any:
     check_convex(f.grad, problem.dimension, rng)
     _, curvature = curvatures(hessian_times(f.grad, zero), len(zero), rng)
     f.smoothness = curvature if 0 < curvature < np.inf else 1.0
-    with np.errstate(all="ignore"):  # a loss that falls for ever is followed until its numbers end
+    with np.errstate(all="ignore"):  # a loss that falls without end is followed until its numbers overflow
         w, moved = loosen(
             lambda w, weight: minimise(f, w, weight, w, TOLERANCE, NEWTON_STEPS_OWN),
             zero,

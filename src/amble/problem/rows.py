@@ -50,7 +50,7 @@ def in_order(X: Any, columns: Sequence[str] | None, whose: str) -> Any:
 
 
 def infer_task(y: Any, task: str | None) -> tuple[Any, str]:
-    """Targets and their task: text and few whole numbers are labels, unless the task is said."""
+    """Targets and their task: text and few different whole numbers are labels, unless the task is given."""
     if task is not None:
         return y, task
     values = np.asarray(y)

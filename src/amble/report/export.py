@@ -49,7 +49,9 @@ def write_page(path: Path, page: Page, beside: Mapping[Path, bytes] | None = Non
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(whole)
     except OSError as error:
-        raise AmbleError(f"the report cannot be written to {path.parent}/; give a folder of yours.") from error
+        raise AmbleError(
+            f"the report cannot be written to {path.parent}/; give a folder that you can write to."
+        ) from error
     return list(whole)
 
 

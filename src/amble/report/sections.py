@@ -68,7 +68,7 @@ def _title(run: Run) -> str:
 
 
 def slugs(sections: Sequence[Section]) -> list[str]:
-    """A name for each section that can stand in a link and in a file's name; no two alike."""
+    """A unique name for each section, fit for a link and for a file's name."""
     names: list[str] = []
     for section in sections:
         plain = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")[:60] or "section"

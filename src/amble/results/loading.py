@@ -91,7 +91,7 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any], kinds: list[type[An
         like = methods.first_state(method, arrays["consensus"].shape[1])  # its tuples are known by its first ones
         parts = {part: from_named(tree, f"state.{part}", arrays) for part, tree in like.items()}
     run = Run(
-        method=cast(Method, method),  # a stand-in is only read: whoever would run it is refused
+        method=cast(Method, method),  # a stand-in can only be read: running it is an error
         network=Network(network["agents"], arrays["network.starts"], arrays["network.neighbours"], network["name"]),
         walk=Matrix(**under("walk.")) if plain["walk"] == "matrix" else plain["walk"],
         timing=timing.from_settings(plain["timing"]),

@@ -188,7 +188,7 @@ def make_folder(folder: Path) -> None:
         if not os.access(folder, os.W_OK):
             raise PermissionError
     except OSError as error:
-        raise AmbleError(f"nothing can be written to the folder {folder}; give one of yours with --out.") from error
+        raise AmbleError(f"nothing can be written to the folder {folder}; give another with --out.") from error
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -236,5 +236,5 @@ def parse_slow(text: str) -> dict[int, float]:
     except ValueError as error:
         raise AmbleError(f"--slow {text} was given; write AGENT=FACTOR, such as 3=10,5=10.") from error
     if len(dict(factors)) < len(factors):
-        raise AmbleError(f"--slow {text} was given, with an agent that is there twice; give each agent one factor.")
+        raise AmbleError(f"--slow {text} was given, which names an agent twice; give each agent one factor.")
     return dict(factors)

@@ -57,7 +57,7 @@ def plan(run: Run, stop: dict[str, Any]) -> Schedule | Rounds:
 def round_plan(
     run: Run, parts: dict[str, Any], hops: int | None, time_s: float | None, comm_units: int | None
 ) -> Rounds:
-    """As many rounds as the limits allow; rounds cost alike, so units say how many fit."""
+    """As many rounds as the limits allow; all rounds cost the same, so units say how many fit."""
     fit = [] if hops is None else [hops]
     each = methods.round_units(run.method, run.network)
     if comm_units is not None and each == 0 and hops is None and time_s is None:

@@ -84,7 +84,7 @@ def simulate(
     network = networks.make(network, problem.agents, seed=seed)
     same: dict[str, Any] = {"walk": walk, "timing": timing, "seed": seed, "start": start, "engine": engine}
     record: dict[str, Any] = {}
-    if tune:  # all that can be wrong is said before it
+    if tune:  # all errors are raised before it
         method = methods.check(method, problem)
         check_records(method, every, penalised)
         limits(method, problem, hops, rounds, time_s, comm_units, tolerance)

@@ -16,7 +16,7 @@ from amble.live.settings import bundle
 from amble.live.settings.agent_config import FILE
 from amble.live.settings.config import TAKEN
 
-MADE = "up.json"  # marks a folder of ours
+MADE = "up.json"  # marks a folder of amble up
 RUN = "run"  # .json and .npz, for amble report
 
 

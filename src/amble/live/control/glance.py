@@ -201,7 +201,7 @@ def tokens(statuses: Mapping[str, Status]) -> dict[int, Token]:
 
 
 def newest(statuses: Mapping[str, Status]) -> str | None:
-    """The agent with the newest model: of those that have one, who has seen most hops of all tokens."""
+    """The agent with the newest model: of those that have one, the one that has seen most hops of all tokens."""
     seen = {
         name: (status.hops_seen, status.visits) for name, status in statuses.items() if status.tokens and status.model
     }

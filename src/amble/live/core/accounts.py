@@ -8,7 +8,7 @@ gifts would stay in the other ledgers, the weight could become indefinite, and t
 
 So nothing is ever taken out of a ledger, and no ledger is replaced. Whenever something was lost, the whole account
 starts again as the next *generation*: all its ledgers are empty, each agent gives its whole gift at its next visit, by
-whichever token, and until all who are `awaited` have done so every visit uses `z`, the model at the generation's
+whichever token, and until all `awaited` agents have done so every visit uses `z`, the model at the generation's
 beginning. The newest generation wins wherever two meet. What the dead had given is in an older one, and gone.
 
 A generation begins when a token is reissued, when somebody is counted out, and when two boards cannot both be right

@@ -103,7 +103,7 @@ class Settings:
     stall_s: float = 10.0  # for an answer of a neighbour that is up
     retry_s: float = 0.1
     retry_max_s: float = 2.0
-    tell_s: float = 0.0  # from a hand-over until the previous sender is told of it
+    tell_s: float = 0.0  # from a hand-over until the previous sender is told
     silence_s: float = 120.0
     hops_max: int = 0  # of all tokens together, about: each may make its share; 0 is no limit
     tolerance: float = 0.0  # stop when the model has converged; 0 is never
@@ -133,11 +133,11 @@ class Errand:
     asked: int | None = None  # the question under way
     since_s: float | None = None  # when it was first asked, or then taken
     held_s: float = 0.0  # when the token came
-    probe_s: float | None = None  # when who has taken it was asked whether it works
+    probe_s: float | None = None  # when the receiver was asked whether it works
     probes: int = 0  # that were answered well since it was taken
     taken: bool = False
     passed: bool = False
-    tell_s: float | None = None  # when who gave it is told that it was handed on; None: nobody has to be
+    tell_s: float | None = None  # when the previous sender is told that it was passed on; None: nobody has to be told
     refusal: str = ""  # the last that was answered
     again_s: float = 0.0
     wait_s: float = 0.0

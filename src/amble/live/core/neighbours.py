@@ -54,7 +54,7 @@ class Neighbours:
 
     @property
     def staying(self) -> list[str]:
-        """Those who are up and not about to leave: a token may be sent to them."""
+        """The neighbours that are up and not leaving: a token may be sent to them."""
         return [name for name in self.up if name not in self.parting]
 
     def next(self, now: float, message: Token, giver: str) -> str:

@@ -87,7 +87,7 @@ class Visits(Protocol):
         """Whether the counters of this parcel are exhausted."""
 
     def counted(self, parcel: Parcel) -> Flags:
-        """One per agent: whose data the model has, or who has left."""
+        """One flag per agent: the model has its data, or it has left."""
 
     def estimate(self, parcel: Parcel) -> Array:
         """The model that the parcel represents."""

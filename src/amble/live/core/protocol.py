@@ -283,7 +283,7 @@ class Core:
             state.reply(question_number, Accepted())
         state.report(Report("visit", m, epoch, message.hop + 1))
         if before and before.message.epoch == message.epoch:
-            self.neighbours.doubts.works(before.to)  # who has passed it on: it is back
+            self.neighbours.doubts.works(before.to)  # that neighbour has passed it on: the token is back
         if before and before.giver != message.sender:
             self.custodian.tell(m, before)
         self.custodian.start(now, m)

@@ -14,7 +14,7 @@ from amble.live.core.message import Answer, Ended, Epoch, Found, Refused, Seek, 
 class Silence:
     custodian: Custodian
     sought_s: dict[int, float] = field(default_factory=dict)  # when a token that is not seen was last asked for
-    unknown: set[int] = field(default_factory=set)  # tokens that a neighbour who was asked has not seen either
+    unknown: set[int] = field(default_factory=set)  # tokens that a neighbour has not seen either, as it answered
 
     def look(self, now: float, m: int) -> None:
         """If a token was not seen for long: ask the neighbours, and if none has seen it, reissue the last copy."""

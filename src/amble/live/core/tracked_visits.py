@@ -9,10 +9,10 @@ when it is reissued each agent that is met puts its x into a new one, while z is
     add  = x' - last, what the agent gave before, or x' where it gave nothing in this epoch
     c_im = z_m', which is z_m during a recount
 
-The N of z_m = total / N is the number of agents in the account: all of the run at first, those who are left after a
-recount, one more when somebody comes back, one less when somebody leaves. All of the run begin with the initial model
-as what they gave. N is nowhere else in the update (tau is a penalty for each agent), so after a recount a visit is,
-number by number, that of a run which has the survivors only, and ends where such a run does.
+The N of z_m = total / N is the number of agents in the account: all agents of the run at first, the remaining ones
+after a recount, one more when an agent comes back, one less when one leaves. At first, each agent counts as having
+given the initial model. N is nowhere else in the update (tau is a penalty for each agent), so after a recount a visit
+is, number by number, that of a run with only the remaining agents, and the limit is the same.
 """
 
 from dataclasses import dataclass

@@ -173,7 +173,7 @@ class GiftVisits(Common):
     def _weighed(self, account: Account) -> Account:
         """With the paper's N as its weight, where that is the method's: ledgers of several boards each bring their own.
 
-        In the first generation those who have not given yet count, too.
+        In the first generation, agents that have not given yet count too.
         """
         if self.method.weigh != "agents":
             return account

@@ -162,7 +162,7 @@ class Unwritable(AmbleError):
 
 
 def damaged(path: Path) -> AmbleError:
-    files = f"{path.name} and, if it is there, {path.name}-wal"
+    files = f"{path.name} and, if it exists, {path.name}-wal"
     return AmbleError(
         f"the journal {path} is damaged or cut short; delete {files}, and start the agent again: it begins as new, its "
         "data are recounted, once, and nothing is lost but its part of the record. (Only a run whose method "

@@ -64,7 +64,7 @@ class Event(NamedTuple):
     hop: int
     words: str  # for people
     time_s: float
-    buried: tuple[str, ...] = ()  # of a recount or reissue: who was counted out as it began
+    buried: tuple[str, ...] = ()  # of a recount or reissue: the agents that were counted out when it began
 
 
 def read_events(connection: sqlite3.Connection) -> tuple[Event, ...]:

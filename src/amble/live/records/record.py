@@ -1,7 +1,7 @@
 """The record of a live run: all visits, from the agents' journals, in one file.
 
 Order is by (token, epoch, hop) for a token and by its own count of visits for an agent, never by two machines' clocks.
-The record holds digests of tokens and no numbers of theirs: no data, dual, slot or gradient leaves an agent with it.
+The record has digests of tokens, but none of their numbers: no data, dual, slot or gradient leaves an agent with it.
 """
 
 import hashlib

@@ -84,7 +84,7 @@ def check_not_here(out: Path) -> None:
 
 
 def make_bundle(config: Config, out: Path, days: int) -> None:
-    """All of it or nothing: it is made in a temporary folder, which is renamed when it is complete."""
+    """Complete or not at all: it is made in a temporary folder, which is renamed when it is complete."""
     identity.check_days(days)
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise AmbleError(f"{out} exists and is not empty; give another folder, or --renew for new certificates only.")
@@ -101,7 +101,7 @@ def make_bundle(config: Config, out: Path, days: int) -> None:
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and out.is_dir():
             raise AmbleError(f"{out} exists now and is not empty; give another folder.") from error
-        raise AmbleError(f"{out} cannot be written ({error.strerror}); give a folder of yours.") from error
+        raise AmbleError(f"{out} cannot be written ({error.strerror}); give a folder that you can write to.") from error
     finally:
         if aside is not None and aside.exists():
             shutil.rmtree(aside)
@@ -113,7 +113,7 @@ def guests(out: Path) -> dict[str, str]:
 
 
 def renew(config: Config, out: Path, days: int) -> None:
-    """New certificates and keys for all agents, by the authority that is there; settings stay as they are."""
+    """New certificates and keys for all agents, signed by the existing authority; settings do not change."""
     if not (out / TAKEN).is_dir():
         raise AmbleError(f"there is no authority in {out}; give the folder that amble init made with --out.")
     run = common_name(read_certificate(out / TAKEN / identity.CERTIFICATE))

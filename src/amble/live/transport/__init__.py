@@ -51,7 +51,7 @@ class Open(Protocol):
         self, address: Address, hear: Hear, peer: Peer, knocked: Knocked | None = None, restart: Restart | None = None
     ) -> Transport:
         """hear(sender, payload, reply): a question; reply(answer) may be called once, from any thread, and a reply that
-        is thrown away uncalled tells the asker at once that there is none. peer(name, up): a neighbour came or went.
+        is dropped without a call tells the asker at once that there is none. peer(name, up): a neighbour came or went.
         knocked(shown, judge): somebody is at the door; judge(None) lets it in, judge(reason) does not. restart(): the
         links must be made again, best in a new process; without it that is done here.
         """

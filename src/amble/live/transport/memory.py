@@ -71,7 +71,7 @@ class MemoryTransport:
         self._thread.start()
 
     def linked(self) -> list["MemoryTransport"]:
-        """Those who are open and know this agent as a neighbour, as it knows them."""
+        """The open neighbours of this agent that also have it as a neighbour."""
         them = [self._memory.agents.get((self.address.run, name)) for name in self._up]
         return [other for other in them if other is not None and self.address.name in other._up]
 

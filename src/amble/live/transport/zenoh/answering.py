@@ -27,7 +27,7 @@ def refusal(reply: Any) -> str | None:
 
 
 class WayBack:
-    """The way back to who asked."""
+    """The way back to the asker."""
 
     def __init__(self, query: Any, key: Any, done: Callable[[], None], later: Callable[[Any], None]) -> None:
         self._query, self._key, self._done, self._later = query, key, done, later

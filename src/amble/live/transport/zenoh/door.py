@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class Answer(NamedTuple):
-    """What is said at a door."""
+    """A message at a door."""
 
     outcome: Literal["welcome", "busy", "refused", "silent"]
     reason: str = ""  # of a refusal

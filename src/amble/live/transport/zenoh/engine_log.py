@@ -29,7 +29,7 @@ _begun = threading.Lock()
 
 
 def listen() -> None:
-    """Begin, before the first session is opened; once is enough, for it lasts as long as the process."""
+    """Begin, before the first session is opened; once is enough, because it lasts as long as the process."""
     if not _begun.acquire(blocking=False):
         return
     zenoh = need("zenoh", "live")
@@ -66,7 +66,7 @@ def _read(lines: IO[str], others: IO[str]) -> None:
 
 
 def sentence_of(source: str, sentence: str) -> str:
-    """What one line of Zenoh's means to us; nothing, for most."""
+    """What one line of Zenoh's log means for the user; "" for most lines."""
     if source.startswith("zenoh_link_tls") and (refused := REFUSED.match(sentence)):
         other = ": it does not trust our certificate; are both folders of the same amble init?"
         return f"refused a connection: {refused[1]}" + (other if "DecryptError" in refused[1] else "")
@@ -79,6 +79,6 @@ def sentence_of(source: str, sentence: str) -> str:
                 f"no link within {OPEN_S:g} s, the time for {OPEN_TRIPS} round trips; is it up, does a "
                 f"firewall drop what is sent, does a round trip take longer than {OPEN_S / OPEN_TRIPS:g} s?"
             )
-            return f"cannot reach {unreached[1]}: {why} It is dialled until it is there"
-        return f"cannot reach {unreached[1]}: {why}; it is dialled until it is there"
+            return f"cannot reach {unreached[1]}: {why} It is tried until it answers"
+        return f"cannot reach {unreached[1]}: {why}; it is tried until it answers"
     return ""

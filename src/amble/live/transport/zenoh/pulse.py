@@ -30,7 +30,7 @@ class Pulse:
         return self.every_s / 2
 
     def begin(self, name: str, now: float) -> None:
-        """It has a new link, which proves as much as an answer; but who was silent is probed first."""
+        """It has a new link, which proves as much as an answer; but a silent neighbour is probed first."""
         with self._lock:
             self._proved_s[name] = now
             self._probed_s[name] = now - self.every_s if name in self._silent else now

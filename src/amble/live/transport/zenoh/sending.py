@@ -55,7 +55,7 @@ class Joiner:
         if i == 0:
             self._unfinished[number] = []
             while len(self._unfinished) > UNFINISHED_MAX:
-                del self._unfinished[next(iter(self._unfinished))]  # the oldest, given up by who sent it
+                del self._unfinished[next(iter(self._unfinished))]  # the oldest, which its sender has abandoned
         parts = self._unfinished.get(number, [])
         if len(parts) != i or i >= count or (i < count - 1 and len(part) != PART_BYTES):
             self._unfinished.pop(number, None)

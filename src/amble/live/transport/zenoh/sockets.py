@@ -10,7 +10,7 @@ AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: what is unsent is thrown away, a
 
 
 def cut_off(here: str, there: str) -> bool:
-    """End the connection between these two of Zenoh's addresses, if there is one still; whether there was.
+    """End the connection between these two addresses of Zenoh, if it still exists; returns whether it did.
 
     A link that Zenoh has given up is closed only after what it is sending has been sent, and into a dead connection
     whose buffer is full that takes the quarter of an hour after which the system gives up. Until then the neighbour

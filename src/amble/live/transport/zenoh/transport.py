@@ -2,10 +2,9 @@
 
 An agent asks its neighbours and is asked by them, and by nobody else but at its door (door.py); nothing is sent that is
 not answered. What A asks B has the key `amble/RUN/B/from/A`. B lets only the certificate with the common name A use it
-(configuration.py has all that is allowed), so the sender that B hears of is the certified one. That A is there is said
-by `amble/RUN/alive/A`, which likewise only A can say.
-
-A neighbour is up if it says so, has a link (links.py), answers (pulse.py), and is there only once.
+(configuration.py has all that is allowed), so the sender that B hears of is the certified one. A announces itself by
+`amble/RUN/alive/A`, which only A can do. A neighbour is up if it announces itself, has a link (links.py), answers
+(pulse.py), and exists only once.
 
 What Zenoh calls runs in its threads. `ask` and `close` speak to Zenoh at once, in the caller's thread: a hand-over to
 another thread costs more than the question.
@@ -210,7 +209,7 @@ class ZenohTransport:
                 self._worker.join()
             self._disconnect()
             for window in self._windows.values():
-                window.send()  # which tells those who wait that there is no answer
+                window.send()  # which tells the waiting callers that there is no answer
 
     def _disconnect(self) -> None:
         session, self._session = self._session, None
@@ -325,7 +324,7 @@ class ZenohTransport:
         return dict(said_of_us) | self._links.doubled(time.monotonic())
 
     def _beat(self) -> None:
-        """A few times in a lease: who answers, who is there twice, and which links are dead."""
+        """A few times per lease: checks who answers, which names exist twice, and which links are dead."""
         now = time.monotonic()
         for end in [end for end, since_s in list(self._gone.items()) if now - since_s > GONE_S]:
             if self._gone.pop(end, None) is not None and cut_off(end.here, end.there):
