@@ -1,4 +1,4 @@
-"""What Relay reaches on real data, beside every rival at the best of a grid: hops, virtual time and bytes to 1e-4.
+"""What Relay reaches on real data, beside every baseline at the best of a grid: hops, virtual time and bytes to 1e-4.
 
 AMBLE_DATA=folder python benchmarks/relay.py             # cpusmall, cadata, ijcnn1; several minutes
 python benchmarks/relay.py --data diabetes breast_cancer # embedded sets, no files needed
@@ -18,7 +18,7 @@ from amble.simulation.tuning import scale_of
 
 AGENTS = {"cpusmall": 20, "cadata": 50, "ijcnn1": 50}
 RIDGE = {"cpusmall": 0.0, "cadata": 0.0, "diabetes": 0.0}  # least squares as it is; 1e-4 for the rest
-RIVALS = (
+BASELINES = (
     amble.WPG(),
     amble.WADMM(),
     amble.PWADMM(),
@@ -71,7 +71,7 @@ def best_rival(method: Any, problem: amble.Problem, network: amble.Network, hops
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", nargs="+", default=list(AGENTS))
-    options.add_argument("--hops", type=int, default=6000, help="of each rival's run and of scalar Relay's")
+    options.add_argument("--hops", type=int, default=6000, help="of each baseline's run and of scalar Relay's")
     options.add_argument("--distance", type=float, default=1e-4)
     given = options.parse_args()
     console = Console()
@@ -99,7 +99,7 @@ def main() -> None:
                     amble.Relay(tokens=tokens, form=form), problem, network, hops, every=1 if form == "full" else None
                 )
                 row(run, f"Relay, {form}", tokens, "none")
-        for method in RIVALS:
+        for method in BASELINES:
             console.print(f"{data}: {method.label}, {time.monotonic() - begun:.0f} s so far", style="dim")
             run = best_rival(method, problem, network, given.hops, given.distance)
             name = method.positive[0]

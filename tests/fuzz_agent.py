@@ -54,7 +54,7 @@ METHODS = (
 LINKS = [[ME, name] for name in NEAR] + [["b", "e"], ["c", "e"]]
 NAMES = (ME, *NEAR, AFAR)
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 5e-324, 1e-300, 1e9, 2.0**53, 1e154, 1e300, -1e308, 1.7e308)
-LIFE = 4000  # messages that an agent hears before another takes its place: none has a journal that grows for ever
+LIFE = 4000  # messages that an agent hears before another takes its place: none has a journal that grows forever
 MOURNED = 20  # messages that are still heard after the end
 CHECK = 200  # messages between two honest tokens
 

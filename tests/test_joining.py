@@ -138,7 +138,7 @@ def test_an_invitation_makes_a_folder_for_the_newcomer_and_changes_no_other(held
     assert AgentConfig.read(held / "west").guests == {"west": 5, "east": 4}
 
 
-def test_the_newcomer_gets_the_initial_model_from_whoever_has_it(tmp_path):
+def test_the_newcomer_gets_the_initial_model_from_any_agent_that_has_it(tmp_path):
     folder = tmp_path / "bundle"
     bundle.make_bundle(made(**model(start=[1.0, -2.0, 0.5, 4.0])), folder, 30)
     (folder / "a" / starts.FILE).unlink()

@@ -111,7 +111,7 @@ def test_seldom_has_a_bound():
 
 
 def test_a_journal_that_turns_out_to_be_damaged_ends_the_agent(agent):
-    """It must not wait for ever, with a token in its hands: whoever gave the token has it still."""
+    """It must not wait forever with a token: the sender still has it."""
     (root,) = agent.node.journal.connection.execute(
         "SELECT rootpage FROM sqlite_schema WHERE name = 'visits'"
     ).fetchone()

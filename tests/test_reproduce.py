@@ -62,7 +62,7 @@ def test_the_median_seed_counts_and_one_that_never_arrives_is_infinite():
         ([1, 1, 1, 1], [1, 1, 1, 0], "did not hold"),
         ([1, 0.6, 0.4], [1, 1, 1, 0], "held in part"),  # ahead, and it ended before it could be judged at 90 %
         ([1, 0.9], [1, 1, 1, 0], "undecided"),  # it ended before it could be judged at all
-        ([1, 1, 1, 0], [1, 0.9], "undecided"),  # its rival did
+        ([1, 1, 1, 0], [1, 0.9], "undecided"),  # its baseline did
     ],
 )
 def test_a_verdict_follows_from_the_curves(own, other, verdict):

@@ -479,7 +479,7 @@ def test_the_headline_counts_what_there_is(said, line):
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_whoever_watches_while_nobody_runs_is_told_so_and_how_to_end_it(tmp_path, terminal):
+def test_watching_while_no_agent_runs_says_so_and_how_to_end_it(tmp_path, terminal):
     pty = pytest.importorskip("pty")
     cluster = make(tmp_path / "run")
     reading, writing = pty.openpty() if terminal else os.pipe()

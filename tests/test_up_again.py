@@ -32,7 +32,7 @@ def again(folder, *words, **options):
 
 @contextlib.contextmanager
 def begun(folder, *words):
-    """An amble up that goes on for ever, with four agents; nothing of it is left when the test has ended."""
+    """An amble up that goes on forever, with four agents; nothing of it is left when the test has ended."""
     process = begin(folder, *ENDLESS, *words)
     try:
         yield process
@@ -217,7 +217,7 @@ def test_told_to_end_before_any_visit_it_writes_no_model(tmp_path):
 
 
 def test_a_library_call_leaves_sigterm_alone():
-    """Whoever calls simulate in a program of their own is ended by SIGTERM as before."""
+    """SIGTERM ends a user's program that calls simulate, as before."""
     before = signal.getsignal(signal.SIGTERM)
     with interruptible():
         assert signal.getsignal(signal.SIGTERM) is before
