@@ -232,7 +232,7 @@ class Fuzz:
         if found is None:
             assert isinstance(answer, Refused)
             assert self.log.count > logged, "a refusal is in the log"
-            assert self.log.last.startswith(f"refused a message of {sender}: ")
+            assert self.log.last.startswith(f"refused a message from {sender}: ")
         visited = ", visited" if float(core.rows["holder"].visits) > visits else ""
         self.counts[f"{type(found).__name__ if found else 'not decoded'}: {type(answer).__name__}{visited}"] += 1
         if isinstance(answer, Refused):

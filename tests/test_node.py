@@ -47,17 +47,17 @@ def test_the_same_refusal_of_the_same_sender_is_logged_once_a_minute(agent, capl
     """A neighbour that is broken, or means harm, must not fill the disk."""
     for _ in range(500):
         assert isinstance(agent.hear("b", b"nonsense"), Refused)
-    assert len(warnings(caplog, "refused a message of b")) == 1
+    assert len(warnings(caplog, "refused a message from b")) == 1
     agent.hear("c", b"nonsense")
-    assert len(warnings(caplog, "refused a message of c")) == 1
+    assert len(warnings(caplog, "refused a message from c")) == 1
     agent.hear("b", wire.encode(agent.node.shape, Passed(0, Epoch(0, 0), 1, "c")))  # which is another reason
-    assert len(warnings(caplog, "refused a message of b")) == 2
+    assert len(warnings(caplog, "refused a message from b")) == 2
 
 
 def test_one_reason_is_one_reason_whatever_its_numbers(agent, caplog):
     for size in range(100):
         agent.hear("b", bytes(agent.node.shape.bytes_max + 1 + size))
-    assert len(warnings(caplog, "refused a message of b")) == 1
+    assert len(warnings(caplog, "refused a message from b")) == 1
 
 
 def test_how_many_were_left_out_is_said_with_the_next(agent, caplog):
@@ -68,8 +68,8 @@ def test_how_many_were_left_out_is_said_with_the_next(agent, caplog):
         agent.hear("b", b"nonsense")
     agent.node.seldom.every_s = 0.0
     agent.hear("b", b"nonsense")
-    assert len(warnings(caplog, "refused a message of b")) == 2
-    assert warnings(caplog, "refused a message of b")[-1].endswith("(and 41 more like it, not logged)")
+    assert len(warnings(caplog, "refused a message from b")) == 2
+    assert warnings(caplog, "refused a message from b")[-1].endswith("(and 41 more like it, not logged)")
 
 
 def test_answers_that_are_refused_are_limited_too(agent, caplog):

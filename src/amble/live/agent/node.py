@@ -151,7 +151,7 @@ class Node:
     def _say_refused(self, what: str, sender: str, refusal: Exception) -> None:
         left_out = self.seldom((what, sender, _check_of(refusal)), time.monotonic())
         if left_out is not None:
-            log.warning("refused %s of %s: %s%s", what, sender, refusal, more(left_out))
+            log.warning("refused %s from %s: %s%s", what, sender, refusal, more(left_out))
 
     def restart(self) -> None:
         self.restarts = True
