@@ -248,8 +248,8 @@ def test_a_damaged_invitation_is_named(held):
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"name": "A"}, "an agent or a folder named 'A' already"),
-        ({"name": "authority"}, "named 'authority' already"),
+        ({"name": "A"}, "already an agent or a folder named 'A'"),
+        ({"name": "authority"}, "already an agent or a folder named 'authority'"),
         ({"name": "a.b"}, "name = 'a.b' was given"),
         ({"near": ()}, "no neighbour was given"),
         ({"near": ("a", "x")}, "'x' was given as a neighbour"),
