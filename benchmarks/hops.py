@@ -74,10 +74,10 @@ def measured(pids, times_of):
     begin_s, begin_cpu_s = time.time(), cpu_s(pids)
     time.sleep(MEASURE_S)
     end_s, end_cpu_s = time.time(), cpu_s(pids)
-    walked = [np.sort(found) for found in times_of()]
-    steady = [found[(found > begin_s) & (found < end_s)] for found in walked]
+    walked = [np.sort(times) for times in times_of()]
+    steady = [times[(times > begin_s) & (times < end_s)] for times in walked]
     hops = sum(map(len, steady))
-    median_s = float(np.median(np.concatenate([np.diff(found) for found in steady])))
+    median_s = float(np.median(np.concatenate([np.diff(times) for times in steady])))
     return Pace(hops / (end_s - begin_s), median_s * 1e6, (end_cpu_s - begin_cpu_s) / hops * 1e6)
 
 
@@ -90,13 +90,13 @@ def live(folder, config, rows):
                 time.sleep(0.2)
             if cluster.failed():
                 sys.exit(f"agents failed: {cluster.failed()}")
-            found = {}
+            figures = {}
             for name in config.agents:
                 address = f"file:{folder / name / 'journal.db'}?mode=ro"
                 with contextlib.closing(sqlite3.connect(address, uri=True)) as journal:
                     for token, time_s in journal.execute("SELECT token, time_s FROM visits"):
-                        found.setdefault(token, []).append(time_s)
-            return found.values()
+                        figures.setdefault(token, []).append(time_s)
+            return figures.values()
 
         cluster.start_all()
         return measured([process.pid for process in cluster.processes.values()], times)
@@ -160,8 +160,8 @@ def bare_agent(folder, names, ports, me, size):
 
 
 def start_bare(folder, names, ports, me, size):
-    given = json.dumps([str(folder), names, ports, me, size])
-    command = [sys.executable, __file__, "--bare", given]
+    arguments = json.dumps([str(folder), names, ports, me, size])
+    command = [sys.executable, __file__, "--bare", arguments]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
@@ -176,11 +176,11 @@ def bare_ring(folder, names, size):
         process.stdin.flush()
 
     def times():
-        found = {}
+        figures = {}
         for process in started:
             for token, times_s in json.loads(process.communicate()[0].splitlines()[-1]).items():
-                found.setdefault(token, []).extend(times_s)
-        return found.values()
+                figures.setdefault(token, []).extend(times_s)
+        return figures.values()
 
     return measured([process.pid for process in started], times)
 
@@ -210,9 +210,9 @@ def journal_us(path, shape, kind, f, sync):
     epoch, taken = Epoch(0, 0), []
     for hop in range(TRANSACTIONS):
         m = hop % TOKENS
-        holder, given, parcel = kind.visit(f, kind.holder(f), kind.share(), kind.parcel(m), 0, 1, True)
+        holder, share, parcel = kind.visit(f, kind.holder(f), kind.share(), kind.parcel(m), 0, 1, True)
         custody = Custody(Token(m, epoch, hop, me, parcel), sender, sender, Sight(epoch, hop), True)
-        rows = {"holder": holder, f"share/{m}": Share(epoch, given), f"sight/{m}": Sight(epoch, hop)}
+        rows = {"holder": holder, f"share/{m}": Share(epoch, share), f"sight/{m}": Sight(epoch, hop)}
         visit = Visit(m, epoch, hop, sender, hop, parcel, parcel)
         begin, begin_cpu = time.perf_counter(), time.thread_time()
         journal.persist(Persist(rows | {f"custody/{m}": custody}, visit), time.time())
@@ -254,8 +254,8 @@ def main(rounds):
     print(f"{AGENTS} agents in a ring, {TOKENS} tokens, {size} B, {os.cpu_count()} cores\n")
     line("round", "what", "hops/s", "median us", "CPU us a hop", "to lone", "to bare ring", "CPU to bare ring")
     print("|---" * 8 + "|")
-    with tempfile.TemporaryDirectory() as held:
-        folder = Path(held)
+    with tempfile.TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
         identity.make_authority(folder / "authority", "bare", 10)
         for name in config.agents:
             identity.issue(folder / "authority", name, ["127.0.0.1"], folder / name, 9)
@@ -268,9 +268,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--bare", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.bare:
-        folder, *others = json.loads(given.bare)
+    arguments = parser.parse_args()
+    if arguments.bare:
+        folder, *others = json.loads(arguments.bare)
         bare_agent(Path(folder), *others)
     else:
-        main(given.rounds)
+        main(arguments.rounds)

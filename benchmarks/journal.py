@@ -36,9 +36,9 @@ def parts():
 
 def effect(kind, f, number):
     m, epoch = number % TOKENS, Epoch(0, 0)
-    holder, given, parcel = kind.visit(f, kind.holder(f), kind.share(), kind.parcel(m), 0, 1, True)
+    holder, share, parcel = kind.visit(f, kind.holder(f), kind.share(), kind.parcel(m), 0, 1, True)
     custody = Custody(Token(m, epoch, number, AGENTS[0], parcel), AGENTS[1], AGENTS[2], Sight(epoch, number), True)
-    rows = {"holder": holder, f"share/{m}": Share(epoch, given), f"sight/{m}": Sight(epoch, number)}
+    rows = {"holder": holder, f"share/{m}": Share(epoch, share), f"sight/{m}": Sight(epoch, number)}
     return Persist(rows | {f"custody/{m}": custody}, Visit(m, epoch, number, AGENTS[2], number, parcel, parcel))
 
 
@@ -89,10 +89,10 @@ def measure(path, last, visits_max):
 def main(counts, keep):
     print("| visits | visits_max | kept | file MB | open ms | a check of all of it ms | a visit ms | mean |")
     print("|---" * 8 + "|")
-    with tempfile.TemporaryDirectory() as held:
+    with tempfile.TemporaryDirectory() as folder_name:
         for last in counts:
             for visits_max in (0, keep):
-                kept, *figures = measure(Path(held) / f"{last}-{visits_max}.db", last, visits_max)
+                kept, *figures = measure(Path(folder_name) / f"{last}-{visits_max}.db", last, visits_max)
                 cells = (f"{last:,}", f"{visits_max:,}" if visits_max else "all", f"{kept:,}")
                 print("| " + " | ".join([*cells, *(f"{each:,.2f}" for each in figures)]) + " |", flush=True)
 
@@ -101,5 +101,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--visits", type=int, nargs="+", default=[10_000, 1_000_000])
     parser.add_argument("--keep", type=int, default=100_000)
-    given = parser.parse_args()
-    main(given.visits, given.keep)
+    arguments = parser.parse_args()
+    main(arguments.visits, arguments.keep)

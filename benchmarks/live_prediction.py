@@ -37,24 +37,28 @@ LIMIT_S = 120.0
 screen = Console(highlight=False, soft_wrap=True)
 
 
-def settings_of(given, tokens):
-    return Experiment(data=given.data, agents=AGENTS, ridge=0.01, methods=[parse(given.method) | {"tokens": tokens}])
+def settings_of(arguments, tokens):
+    return Experiment(
+        data=arguments.data, agents=AGENTS, ridge=0.01, methods=[parse(arguments.method) | {"tokens": tokens}]
+    )
 
 
-def predict(given, tokens, timing):
+def predict(arguments, tokens, timing):
     """Seconds and hops to the accuracy on each walk; problem and network are those of the live runs."""
-    (method,), problem, network = settings_of(given, tokens).build()
+    (method,), problem, network = settings_of(arguments, tokens).build()
     options = {"walk": WALK, "timing": timing, "time_s": LIMIT_S, "progress": False}
     with screen.status(f"{tokens} tokens: predicting"):
-        runs = [amble.simulate(method, problem, network, seed=seed, **options) for seed in range(given.runs)]
-    return [reached(run, given.reach) for run in runs]
+        runs = [amble.simulate(method, problem, network, seed=seed, **options) for seed in range(arguments.runs)]
+    return [reached(run, arguments.reach) for run in runs]
 
 
-def live(given, tokens, hops, seed, title):
+def live(arguments, tokens, hops, seed, title):
     """A live run, from its record. Who has a token at first starts last: then all are up when the tokens set out."""
     with tempfile.TemporaryDirectory() as place:
         stop = {"hops": hops, "seconds": LIMIT_S}
-        plan = up.prepare(settings_of(given, tokens), stop, Path(place) / "run", again=False, pause_s=given.pause)
+        plan = up.prepare(
+            settings_of(arguments, tokens), stop, Path(place) / "run", again=False, pause_s=arguments.pause
+        )
         plan = replace(plan, config=replace(plan.config, walk=Walk(WALK, seed)))
         names = plan.config.agents
         with up.start(plan) as agents, screen.status(title) as status:
@@ -80,16 +84,16 @@ def live(given, tokens, hops, seed, title):
 def reached(run, target):
     """Seconds and hops to the first record that is as good as that."""
     column, level = target.split("=")
-    found = run.history[column]
-    good = found >= float(level) if column == "metric" else found <= float(level)
+    values = run.history[column]
+    good = values >= float(level) if column == "metric" else values <= float(level)
     if not good.any():
         raise SystemExit(f"{run} has not reached {target}; choose another --reach.")
     return float(run.history["time_s"][good.argmax()]), int(run.history["hop"][good.argmax()])
 
 
-def seconds(found):
+def seconds(numbers):
     """The median, and from where to where."""
-    times = [time_s for time_s, _ in found]
+    times = [time_s for time_s, _ in numbers]
     return f"{statistics.median(times):.1f} ({min(times):.1f} to {max(times):.1f})"
 
 
@@ -100,27 +104,26 @@ def main():
     parser.add_argument("--method", default="WPG:alpha=0.05")
     parser.add_argument("--reach", default="metric=0.92", help="a column of the history, and what it is to reach")
     parser.add_argument("--runs", type=int, default=3, help="walks with each number of tokens")
-    given = parser.parse_args()
-    timing = live(given, 1, MEASURED_HOPS, 0, "measuring with 1 token").timing
+    arguments = parser.parse_args()
+    timing = live(arguments, 1, MEASURED_HOPS, 0, "measuring with 1 token").timing
     hop_s = timing.low_s + timing.mean_s
     screen.print(f"a visit takes {1e3 * timing.compute:.1f} ms, a hop {1e3 * hop_s:.1f} ms")
     table = Table("tokens", "predicted s", "measured s", "off by", "hops predicted", "hops measured")
     for tokens in TOKENS:
-        predicted = predict(given, tokens, timing)
+        predicted = predict(arguments, tokens, timing)
         most = int(1.1 * max(hops for _, hops in predicted)) + 4 * AGENTS  # should it take longer than predicted
         measured = [
-            reached(live(given, tokens, most, seed, f"{tokens} tokens, live run {seed + 1}"), given.reach)
-            for seed in range(given.runs)
+            reached(live(arguments, tokens, most, seed, f"{tokens} tokens, live run {seed + 1}"), arguments.reach)
+            for seed in range(arguments.runs)
         ]
         (predicted_s, predicted_hops), (measured_s, measured_hops) = (
-            map(statistics.median, zip(*found, strict=True)) for found in (predicted, measured)
+            map(statistics.median, zip(*repeated, strict=True)) for repeated in (predicted, measured)
         )
         off = f"{predicted_s / measured_s - 1:+.0%}"
         hops = f"{predicted_hops:,.0f}", f"{measured_hops:,.0f}"
         table.add_row(str(tokens), seconds(predicted), seconds(measured), off, *hops)
-    screen.print(
-        f"{given.method} on {given.data} to {given.reach}; {AGENTS} agents, a pause of {given.pause:g} s a visit"
-    )
+    where = f"{arguments.method} on {arguments.data} to {arguments.reach}"
+    screen.print(f"{where}; {AGENTS} agents, a pause of {arguments.pause:g} s per visit")
     screen.print(table)
 
 

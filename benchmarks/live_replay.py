@@ -51,11 +51,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--hops", type=int, default=10_500)  # each token makes its third, so not all of them
     parser.add_argument("--data", default="diabetes")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     for kills in (False, True):
         with tempfile.TemporaryDirectory() as place:
             began = time.monotonic()
-            plan, agents, killed = train(Path(place) / "run", given.data, given.hops, kills)
+            plan, agents, killed = train(Path(place) / "run", arguments.data, arguments.hops, kills)
             trained_s = time.monotonic() - began
             folders = collect.agent_folders([plan.folder])
             events = collect.collect(folders).counts()

@@ -1,4 +1,4 @@
-"""What Relay reaches on real data, beside every rival at the best of a grid: hops, virtual time and bytes to 1e-4.
+"""What Relay reaches on real data, beside every baseline at the best of a grid: hops, virtual time and bytes to 1e-4.
 
 AMBLE_DATA=folder python benchmarks/relay.py             # cpusmall, cadata, ijcnn1; several minutes
 python benchmarks/relay.py --data diabetes breast_cancer # embedded sets, no files needed
@@ -18,7 +18,7 @@ from amble.simulation.tuning import scale_of
 
 AGENTS = {"cpusmall": 20, "cadata": 50, "ijcnn1": 50}
 RIDGE = {"cpusmall": 0.0, "cadata": 0.0, "diabetes": 0.0}  # least squares as it is; 1e-4 for the rest
-RIVALS = (
+BASELINES = (
     amble.WPG(),
     amble.WADMM(),
     amble.PWADMM(),
@@ -64,27 +64,27 @@ def best_rival(method: Any, problem: amble.Problem, network: amble.Network, hops
         go(type(method)(**{**vars(method), name: scale_of(name, problem) * 10**power}), problem, network, hops)
         for power in POWERS
     ]
-    found = [run for run in runs if cost_of(run, distance)]
-    return min(found, key=lambda run: cost_of(run, distance)["hop"], default=None)
+    reached = [run for run in runs if cost_of(run, distance)]
+    return min(reached, key=lambda run: cost_of(run, distance)["hop"], default=None)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--data", nargs="+", default=list(AGENTS))
-    options.add_argument("--hops", type=int, default=6000, help="of each rival's run and of scalar Relay's")
+    options.add_argument("--hops", type=int, default=6000, help="of each baseline's run and of scalar Relay's")
     options.add_argument("--distance", type=float, default=1e-4)
-    given = options.parse_args()
+    arguments = options.parse_args()
     console = Console()
-    for data in given.data:
+    for data in arguments.data:
         agents = AGENTS.get(data, 20)
         problem = synthetic(agents) if data == "synthetic" else real(data, agents)
         network = amble.networks.random(agents, 0.7)
-        table = Table(title=f"{data}, {agents} agents: to a distance of {given.distance:g}")
+        table = Table(title=f"{data}, {agents} agents: to a distance of {arguments.distance:g}")
         for heading in ("method", "tokens", "setting", "hops", "hops / tokens", "virtual ms", "kB"):
             table.add_column(heading, justify="right")
 
         def row(run: Any, label: str, tokens: int, setting: str, table: Table = table) -> None:
-            cost = cost_of(run, given.distance) if run else None
+            cost = cost_of(run, arguments.distance) if run else None
             numbers = ["not reached", "", "", ""]
             if cost:
                 numbers = [f"{cost['hop']:,.0f}", f"{cost['hop'] / tokens:,.0f}"]
@@ -94,14 +94,14 @@ def main() -> None:
         begun = time.monotonic()
         for form in ("full", "scalar"):
             for tokens in (1, 2, 5, 10):
-                hops = given.hops * (1 if form == "scalar" else 0) + 15 * agents * max(1, tokens // 2)
+                hops = arguments.hops * (1 if form == "scalar" else 0) + 15 * agents * max(1, tokens // 2)
                 run = go(
                     amble.Relay(tokens=tokens, form=form), problem, network, hops, every=1 if form == "full" else None
                 )
                 row(run, f"Relay, {form}", tokens, "none")
-        for method in RIVALS:
+        for method in BASELINES:
             console.print(f"{data}: {method.label}, {time.monotonic() - begun:.0f} s so far", style="dim")
-            run = best_rival(method, problem, network, given.hops, given.distance)
+            run = best_rival(method, problem, network, arguments.hops, arguments.distance)
             name = method.positive[0]
             setting = f"{name}={getattr(run.method, name):.3g}" if run else "any of 9"
             row(run, method.label, getattr(method, "tokens", 1), setting)

@@ -67,7 +67,7 @@ def measure(job: dict[str, Any], piece_s: float) -> Figures:
     rows = list(zip(job["X"], job["y"], strict=True))
     problem = amble.Problem.from_agents(rows, ridge=0, intercept=False, scale=False)
     network = amble.networks.from_edges(len(rows), job["edges"])
-    found: Figures = {}
+    figures: Figures = {}
     for method in (amble.DGD(alpha=ALPHA), amble.EXTRA(alpha=ALPHA), amble.DADMM(rho=RHO)):
         engine = engines.engine_for("compiled", method, problem, network)
         state = engine.advance(engine.start(), None, 0, CHECKED)
@@ -77,8 +77,8 @@ def measure(job: dict[str, Any], piece_s: float) -> Figures:
             nonlocal state
             state = engine.advance(state, None, 0, rounds)
 
-        found[method.label] = best(advance, piece_s), models
-    return found
+        figures[method.label] = best(advance, piece_s), models
+    return figures
 
 
 def measure_peer(job: dict[str, Any], piece_s: float, cost: str) -> Figures:
@@ -107,7 +107,7 @@ def measure_peer(job: dict[str, Any], piece_s: float, cost: str) -> Figures:
         "EXTRA": EXTRA(step_size=ALPHA),
         "D-ADMM": ADMM(penalty=2 * RHO, relaxation=0.5),
     }
-    found: Figures = {}
+    figures: Figures = {}
     for label, algorithm in algorithms.items():
         losses = (loss(X, y) for X, y in zip(job["X"], job["y"], strict=True))
         agents = [Agent(f, state_snapshot_period=sys.maxsize) for f in losses]
@@ -120,15 +120,15 @@ def measure_peer(job: dict[str, Any], piece_s: float, cost: str) -> Figures:
             algorithm.run(network, done + rounds, start_iteration=done)
             done += rounds
 
-        found[label] = best(advance, piece_s), models
-    return found
+        figures[label] = best(advance, piece_s), models
+    return figures
 
 
 def peer_child(folder: Path, piece_s: float, cost: str) -> None:
     with np.load(folder / "job.npz") as job:
-        found = measure_peer(dict(job), piece_s, cost)
-    rates = {f"{label} rounds": rate for label, (rate, _) in found.items()}
-    np.savez(folder / "found.npz", **rates, **{f"{label} models": models for label, (_, models) in found.items()})
+        figures = measure_peer(dict(job), piece_s, cost)
+    rates = {f"{label} rounds": rate for label, (rate, _) in figures.items()}
+    np.savez(folder / "found.npz", **rates, **{f"{label} models": models for label, (_, models) in figures.items()})
 
 
 def ask_peer(peer: str, job: dict[str, Any], piece_s: float, cost: str) -> Figures:
@@ -136,9 +136,9 @@ def ask_peer(peer: str, job: dict[str, Any], piece_s: float, cost: str) -> Figur
         np.savez(Path(folder) / "job.npz", **job)
         options = ["--peer-child", folder, "--piece-s", str(piece_s), "--cost", cost]
         subprocess.run([peer, __file__, *options], check=True)
-        with np.load(Path(folder) / "found.npz") as found:
-            labels = [name.removesuffix(" rounds") for name in found.files if name.endswith(" rounds")]
-            return {label: (float(found[f"{label} rounds"]), found[f"{label} models"]) for label in labels}
+        with np.load(Path(folder) / "found.npz") as saved:
+            labels = [name.removesuffix(" rounds") for name in saved.files if name.endswith(" rounds")]
+            return {label: (float(saved[f"{label} rounds"]), saved[f"{label} models"]) for label in labels}
 
 
 def has_peer(peer: str) -> bool:
@@ -154,24 +154,24 @@ def main() -> None:
     options.add_argument("--cost", choices=("quadratic", "rows"), default="quadratic", help="decent-bench's loss")
     options.add_argument("--piece-s", type=float, default=1, help="seconds timed at a time (default 1)")
     options.add_argument("--peer-child", type=Path, help=argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.peer_child:
-        peer_child(given.peer_child, given.piece_s, given.cost)
+    arguments = options.parse_args()
+    if arguments.peer_child:
+        peer_child(arguments.peer_child, arguments.piece_s, arguments.cost)
         return
     console = Console()
-    peer = given.peer if given.peer and has_peer(given.peer) else None
+    peer = arguments.peer if arguments.peer and has_peer(arguments.peer) else None
     if peer is None:
-        where = given.peer or "this Python"
+        where = arguments.peer or "this Python"
         console.print(f"decent-bench is not in {where}, so here are amble's figures alone; see --peer.", soft_wrap=True)
-    table = Table(title=f"least squares, p={P}, {ROWS} rows and {given.degree:g} neighbours an agent, one core")
+    table = Table(title=f"least squares, p={P}, {ROWS} rows and {arguments.degree:g} neighbours an agent, one core")
     for heading in ("method", "agents", "amble rounds/s", "decent-bench rounds/s", "ratio", "models differ by"):
         table.add_column(heading, justify="right")
     ratios, differences = [], []
     for agents in (20, RATIO_AGENTS):
         console.print(f"measuring with {agents} agents ...", style="dim")
-        job = make_job(agents, given.degree)
-        ours = measure(job, given.piece_s)
-        theirs = ask_peer(peer, job, given.piece_s, given.cost) if peer else {}
+        job = make_job(agents, arguments.degree)
+        ours = measure(job, arguments.piece_s)
+        theirs = ask_peer(peer, job, arguments.piece_s, arguments.cost) if peer else {}
         for label, (rate, models) in ours.items():
             cells = ["-"] * 3
             if label in theirs:

@@ -91,12 +91,12 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--hops", type=int, default=200_000)
     options.add_argument("--memory-child", type=int, help=argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.memory_child:
-        memory_child(given.memory_child)
+    arguments = options.parse_args()
+    if arguments.memory_child:
+        memory_child(arguments.memory_child)
         return
     console = Console()
-    table = Table(title=f"{given.hops:,} hops, least squares, p={P}, one core")
+    table = Table(title=f"{arguments.hops:,} hops, least squares, p={P}, one core")
     for heading in ("method", "agents", "schedule us/hop", "replay us/hop", "together us/hop", "compile s"):
         table.add_column(heading, justify="right")
     together: dict[tuple[str, int], float] = {}
@@ -105,15 +105,15 @@ def main() -> None:
     for method, agents in cases:
         console.print(f"measuring {method.label} with {agents:,} agents ...", style="dim")
         network = amble.networks.ring(agents) if agents > 1000 else amble.networks.random(agents, 0.7)
-        found = measure(method, least_squares(agents), network, given.hops)
-        total = found["schedule_us"] + found["replay_us"]
+        figures = measure(method, least_squares(agents), network, arguments.hops)
+        total = figures["schedule_us"] + figures["replay_us"]
         together[method.label, agents] = total
-        numbers = (found["schedule_us"], found["replay_us"], total, found["first_s"] - found["all_s"])
+        numbers = (figures["schedule_us"], figures["replay_us"], total, figures["first_s"] - figures["all_s"])
         table.add_row(method.label, f"{agents:,}", *(f"{number:.2f}" for number in numbers))
     console.print(table)
 
     label, problem, network = amble.APIBCD.label, least_squares(20), amble.networks.random(20, 0.7)
-    few = max(1000, given.hops // 40)
+    few = max(1000, arguments.hops // 40)
     plain = seconds(
         lambda: amble.simulate(amble.APIBCD(tokens=M), problem, network, hops=few, engine="plain", progress=False)
     )

@@ -24,11 +24,11 @@ DEGREE = 4
 
 def memory_mb(pid):
     """PSS and RSS in MB."""
-    found = {}
+    figures = {}
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
         key, _, value = line.partition(":")
-        found[key] = int(value.split()[0]) / 1000
-    return found["Pss"], found["Rss"]
+        figures[key] = int(value.split()[0]) / 1000
+    return figures["Pss"], figures["Rss"]
 
 
 def wait_until(condition, what, seconds=120):
@@ -80,9 +80,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", type=int, default=50)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as held:
+    with tempfile.TemporaryDirectory() as folder_name:
         for agents in (2, asked.agents):
-            measure(agents, Path(held))
+            measure(agents, Path(folder_name))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Real agents that are killed, frozen, cut off, filled up: does the run come right, how soon do tokens walk again?
+"""Real agents that are killed, frozen, cut off, filled up: does the run recover, and how soon do tokens walk again?
 
-    python benchmarks/survive.py                      # all of it: about ten minutes
+    python benchmarks/survive.py                      # everything: about ten minutes
     python benchmarks/survive.py kill --seconds 60    # kill -9 of a random agent every second, each started again
     python benchmarks/survive.py death                # two of ten killed for good
     python benchmarks/survive.py tracked              # the same with API-BCD's tracked rule
@@ -65,14 +65,16 @@ class Apart(Cluster):
 
 
 def prepare(
-    folder, given, agents, tokens, seconds, kind=Cluster, density=0.6, method=None, name="diabetes", timing=None
+    folder, arguments, agents, tokens, seconds, kind=Cluster, density=0.6, method=None, name="diabetes", timing=None
 ):
     data = amble.load(name)
     X, y = (data.X[:, 18:26], data.y % 3) if name == "digits" else (data.X, data.y)  # three classes of 8 pixels
     problem = amble.Problem.from_arrays(X, y, agents=agents, ridge=1e-2, task=data.task)
     network = amble.networks.random(agents, density, 3)
     method = method or amble.Relay(tokens=tokens)
-    config = configure(problem, method, network, {"seconds": seconds}, 0, {"pause_s": given.pause, **(timing or {})})
+    config = configure(
+        problem, method, network, {"seconds": seconds}, 0, {"pause_s": arguments.pause, **(timing or {})}
+    )
     if issubclass(kind, Apart):
         hosts = zip(config.peers, kind.hosts(config), strict=True)
         peers = tuple(peer._replace(host=host) for peer, host in hosts)
@@ -120,14 +122,14 @@ def walks(cluster):
         for token, time_s in journal.execute("SELECT token, time_s FROM visits"):
             times.setdefault(token, []).append(time_s)
         journal.close()
-    return {token: np.sort(found) for token, found in times.items()}
+    return {token: np.sort(token_times) for token, token_times in times.items()}
 
 
 def longest_rest_s(cluster, begin_s, end_s):
     """The longest pause of a token between these two."""
     rests = []
-    for found in walks(cluster).values():
-        inside = found[(found >= begin_s - 1) & (found <= end_s + 30)]
+    for times_s in walks(cluster).values():
+        inside = times_s[(times_s >= begin_s - 1) & (times_s <= end_s + 30)]
         rests.append(np.diff(inside).max(initial=0.0))
     return max(rests)
 
@@ -140,14 +142,14 @@ def again_after_s(times, kills):
     return float((times[1:] - np.array(kills)[before])[during].max(initial=0.0))
 
 
-def kill(folder, given, tokens=2, **options):
-    chance = random.Random(given.seed)
-    problem, cluster = prepare(folder, given, 8, tokens, given.seconds + given.rest, **options)
+def kill(folder, arguments, tokens=2, **options):
+    chance = random.Random(arguments.seed)
+    problem, cluster = prepare(folder, arguments, 8, tokens, arguments.seconds + arguments.rest, **options)
     with cluster:
         cluster.start_all()
         ready(cluster)
         kills, begin_s = [], time.time()
-        while time.time() < begin_s + given.seconds:
+        while time.time() < begin_s + arguments.seconds:
             name = chance.choice(cluster.config.agents)
             kills.append(time.time())
             cluster.kill(name)
@@ -158,31 +160,31 @@ def kill(folder, given, tokens=2, **options):
     walked = walks(cluster)
     hops, again_s = sum(map(len, walked.values())), max(again_after_s(times, kills) for times in walked.values())
     return (
-        f"{len(kills)} kills in {given.seconds:.0f} s, 8 agents, {hops:,} hops; tokens walk again {again_s:.2f} s at "
-        "most after the last kill that stopped them",
+        f"{len(kills)} kills in {arguments.seconds:.0f} s, 8 agents, {hops:,} hops; tokens walk again {again_s:.2f} s "
+        "at most after the last kill that stopped them",
         distance,
         longest_rest_s(cluster, begin_s, ended_s),
     )
 
 
-def logistic(folder, given):
-    words, *found = kill(folder, given, 3, name="breast_cancer")
-    return f"logistic, full, 3 tokens: {words}", *found
+def logistic(folder, arguments):
+    scene, *measured = kill(folder, arguments, 3, name="breast_cancer")
+    return f"logistic, full, 3 tokens: {scene}", *measured
 
 
-def logistic_scalar(folder, given):
+def logistic_scalar(folder, arguments):
     method = amble.Relay(tokens=3, form="scalar")
-    words, *found = kill(folder, given, 3, name="breast_cancer", method=method)
-    return f"logistic, scalar, 3 tokens: {words}", *found
+    scene, *measured = kill(folder, arguments, 3, name="breast_cancer", method=method)
+    return f"logistic, scalar, 3 tokens: {scene}", *measured
 
 
-def softmax(folder, given):
-    words, *found = kill(folder, given, 2, name="digits")
-    return f"softmax, full, 2 tokens: {words}", *found
+def softmax(folder, arguments):
+    scene, *measured = kill(folder, arguments, 2, name="digits")
+    return f"softmax, full, 2 tokens: {scene}", *measured
 
 
-def death(folder, given, method=None):
-    problem, cluster = prepare(folder, given, 10, 2, given.rest, method=method)
+def death(folder, arguments, method=None):
+    problem, cluster = prepare(folder, arguments, 10, 2, arguments.rest, method=method)
     dead = cluster.config.agents[3], cluster.config.agents[6]
     with cluster:
         cluster.start_all()
@@ -194,13 +196,13 @@ def death(folder, given, method=None):
     return "2 of 10 killed for good", distance, longest_rest_s(cluster, begin_s, begin_s + 10)
 
 
-def tracked(folder, given):
-    words, distance, pause_s = death(folder, given, amble.APIBCD(tau=0.05, tokens=2, token_rule="tracked"))
-    return f"{words}, API-BCD tracked", distance, pause_s
+def tracked(folder, arguments):
+    scene, distance, pause_s = death(folder, arguments, amble.APIBCD(tau=0.05, tokens=2, token_rule="tracked"))
+    return f"{scene}, API-BCD tracked", distance, pause_s
 
 
-def freeze(folder, given):
-    problem, cluster = prepare(folder, given, 8, 2, 5 + given.rest)
+def freeze(folder, arguments):
+    problem, cluster = prepare(folder, arguments, 8, 2, 5 + arguments.rest)
     with cluster:
         cluster.start_all()
         ready(cluster)
@@ -216,8 +218,8 @@ def freeze(folder, given):
 def two_namespaces():
     """Two network namespaces joined by a pair of links: as good as two machines."""
 
-    def ip(*words, quiet=False):
-        subprocess.run(["ip", *words], check=not quiet, capture_output=quiet)
+    def ip(*command, quiet=False):
+        subprocess.run(["ip", *command], check=not quiet, capture_output=quiet)
 
     for name in NAMESPACES:
         ip("netns", "del", name, quiet=True)
@@ -248,9 +250,9 @@ def two_namespaces():
             ip("netns", "del", name, quiet=True)
 
 
-def cut(folder, given):
+def cut(folder, arguments):
     with two_namespaces() as link:
-        problem, cluster = prepare(folder, given, 8, 2, 5 + given.rest, Apart)
+        problem, cluster = prepare(folder, arguments, 8, 2, 5 + arguments.rest, Apart)
         with cluster:
             cluster.start_all()
             ready(cluster)
@@ -262,8 +264,8 @@ def cut(folder, given):
     return "8 agents on two hosts, 5 s apart", distance, longest_rest_s(cluster, begin_s, begin_s + 10)
 
 
-def disk(folder, given):
-    problem, cluster = prepare(folder, given, 8, 2, 5 + given.rest)
+def disk(folder, arguments):
+    problem, cluster = prepare(folder, arguments, 8, 2, 5 + arguments.rest)
     small = cluster.folder / cluster.config.agents[1]
     kept = Path(tempfile.mkdtemp()) / "kept"
     shutil.copytree(small, kept)
@@ -276,10 +278,10 @@ def disk(folder, given):
             ready(cluster)
             begin_s = time.time()
             filler = small / "filler"
-            with filler.open("wb", buffering=0) as held:
+            with filler.open("wb", buffering=0) as filled:
                 try:
                     while True:
-                        held.write(bytes(4096))
+                        filled.write(bytes(4096))
                 except OSError:
                     pass
             time.sleep(5)
@@ -323,8 +325,8 @@ def doubted(cluster, name):
     return sorted(other for other in cluster.config.agents if name in cluster.status(other).doubts)
 
 
-def grey(folder, given):
-    problem, cluster = prepare(folder, given, 8, 2, given.grey + given.rest, timing={"stall_s": 3.0})
+def grey(folder, arguments):
+    problem, cluster = prepare(folder, arguments, 8, 2, arguments.grey + arguments.rest, timing={"stall_s": 3.0})
     name = cluster.config.agents[1]
     with small_disk(cluster.folder / name), cluster:
         cluster.start_all()
@@ -333,15 +335,15 @@ def grey(folder, given):
         begin_s = time.time()
         subprocess.run(["fsfreeze", "-f", str(cluster.folder / name)], check=True)
         try:
-            time.sleep(given.grey)
+            time.sleep(arguments.grey)
             named = doubted(cluster, name)
         finally:
             subprocess.run(["fsfreeze", "-u", str(cluster.folder / name)], check=True)
         distance = finish(cluster, problem)
-        rates = hops_per_s(cluster, begin_s, given.grey)
-        pause_s = longest_rest_s(cluster, begin_s, begin_s + given.grey)
-    words = f"the disk of one of 8 hangs for {given.grey:.0f} s: {rates}, doubted by {len(named)} neighbours"
-    return words, distance, pause_s
+        rates = hops_per_s(cluster, begin_s, arguments.grey)
+        pause_s = longest_rest_s(cluster, begin_s, begin_s + arguments.grey)
+    scene = f"the disk of one of 8 hangs for {arguments.grey:.0f} s: {rates}, doubted by {len(named)} neighbours"
+    return scene, distance, pause_s
 
 
 class OneApart(Apart):
@@ -358,12 +360,12 @@ class OneApart(Apart):
         return [THIRD if name == after else host for name, host in hosts]
 
 
-def one_way(folder, given):
+def one_way(folder, arguments):
     """What the first agent sends to the next on a token's way goes to a card that nobody has; the way back is open."""
     with two_namespaces():
         subprocess.run(["ip", "-n", NAMESPACES[1], "addr", "add", f"{THIRD}/24", "dev", "amble1"], check=True)
         problem, cluster = prepare(
-            folder, given, 5, 2, given.grey + given.rest, OneApart, density=1.0, timing={"stall_s": 3.0}
+            folder, arguments, 5, 2, arguments.grey + arguments.rest, OneApart, density=1.0, timing={"stall_s": 3.0}
         )
         neighbour = ["ip", "-n", NAMESPACES[0], "neigh"]
         with cluster:
@@ -373,12 +375,12 @@ def one_way(folder, given):
             begin_s = time.time()
             to = [THIRD, "lladdr", NOWHERE, "dev", "amble0", "nud", "permanent"]
             subprocess.run([*neighbour, "replace", *to], check=True)
-            time.sleep(given.grey)
+            time.sleep(arguments.grey)
             subprocess.run([*neighbour, "del", THIRD, "dev", "amble0"], check=True)
             distance = finish(cluster, problem)
-        rates = hops_per_s(cluster, begin_s, given.grey)
-        pause_s = longest_rest_s(cluster, begin_s, begin_s + given.grey)
-    return f"one link of 5 agents dead one way for {given.grey:.0f} s: {rates}", distance, pause_s
+        rates = hops_per_s(cluster, begin_s, arguments.grey)
+        pause_s = longest_rest_s(cluster, begin_s, begin_s + arguments.grey)
+    return f"one link of 5 agents dead one way for {arguments.grey:.0f} s: {rates}", distance, pause_s
 
 
 SCENES = {
@@ -394,19 +396,19 @@ def main():
     parser.add_argument("--seconds", type=float, default=60.0, help="how long agents are killed")
     parser.add_argument("--grey", type=float, default=30.0, help="how long an agent or a link does not work")
     parser.add_argument("--seed", type=int, default=1, help="which agents are killed")
-    parser.add_argument("--rest", type=float, default=25.0, help="how many seconds a run has to come right")
+    parser.add_argument("--rest", type=float, default=25.0, help="how many seconds a run has to recover")
     parser.add_argument("--pause", type=float, default=0.0, help="by how many seconds each visit takes longer")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     wrong = 0
-    for name in given.scenes or SCENES:
+    for name in arguments.scenes or SCENES:
         if name in ROOT and os.geteuid() != 0:
             print(f"{name:15} left out: it needs root")
             continue
         with tempfile.TemporaryDirectory() as folder:
-            words, distance, pause_s = SCENES[name](Path(folder) / "bundle", given)
+            scene, distance, pause_s = SCENES[name](Path(folder) / "bundle", arguments)
         fine = distance <= RIGHT
         wrong += not fine
-        print(f"{name:15} {words}: distance to the optimum {distance:.1e} ({'right' if fine else 'WRONG'}); "
+        print(f"{name:15} {scene}: distance to the optimum {distance:.1e} ({'right' if fine else 'WRONG'}); "
               f"the longest pause of a token was {pause_s:.2f} s", flush=True)  # fmt: skip
     sys.exit(1 if wrong else 0)
 

@@ -1,6 +1,6 @@
 """Rewrites the lists of methods, losses, networks and data sets from their registries: python docs/lists.py
 
-A list stands between the comments <!-- list: NAME --> and <!-- end -->.
+A list is between the comments <!-- list: NAME --> and <!-- end -->.
 """
 
 import re

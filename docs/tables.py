@@ -1,6 +1,6 @@
 """Rewrites the tables of README.md and docs/reproduce.md from docs/paper.json: python docs/tables.py
 
-A table stands between the comments <!-- paper: NAME --> and <!-- end -->. `make paper` rewrites docs/paper.json.
+A table is between the comments <!-- paper: NAME --> and <!-- end -->. `make paper` rewrites docs/paper.json.
 """
 
 import json
@@ -18,7 +18,7 @@ DOCS = Path(__file__).parent
 KEPT = DOCS / "paper.json"
 PAGES = (DOCS.parent / "README.md", DOCS / "reproduce.md")
 BLOCK = re.compile(r"(<!-- paper: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-# a row of README's table: its words, the group, the method, what else tells its line
+# a row of README's table: its name, the group, the method, what else identifies its line
 ROWS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     ("I-BCD", CAPTIONS, "I-BCD", {}),
     ("API-BCD as published, tokens' mean", CAPTIONS, "API-BCD", {"reading": "", "token_rule": "published"}),
@@ -49,7 +49,7 @@ def blocks(kept: dict[str, Any]) -> dict[str, str]:
 
 
 def rewritten(page: str, tables: dict[str, str]) -> str:
-    return BLOCK.sub(lambda found: f"{found[1]}\n{tables[found[2]]}\n\n{found[3]}", page)
+    return BLOCK.sub(lambda block: f"{block[1]}\n{tables[block[2]]}\n\n{block[3]}", page)
 
 
 def _table(heads: list[str], rows: list[list[str]]) -> str:
@@ -75,15 +75,15 @@ def _find(section: dict[str, Any], method: str, **told: Any) -> dict[str, Any]:
 
 
 def _results(groups: dict[str, list[dict[str, Any]]]) -> str:
-    rows = [[words, *(_cell(_find(section, method, **told), section) for section in groups[group])]
-            for words, group, method, told in ROWS]  # fmt: skip
-    for words, cost in (("least communication", UNITS), ("least time", TIME)):
+    rows = [[name, *(_cell(_find(section, method, **told), section) for section in groups[group])]
+            for name, group, method, told in ROWS]  # fmt: skip
+    for least, cost in (("least communication", UNITS), ("least time", TIME)):
         cells = []
         for section in groups[TUNED]:
             each = [_find(section, method, reading="") for method in OTHERS]
             best = min(each, key=lambda line: float("inf") if line[cost] is None else line[cost])
             cells.append(_cell(best, section, best["method"]))
-        rows.append([f"others, tuned: {words}", *cells])
+        rows.append([f"others, tuned: {least}", *cells])
     relay = [_cell(_find(section, "Relay", tokens=1), section) for section in groups[CAPTIONS]]
     rows.append(["Relay, nothing to set", *relay])
     return _table(["", *(section["data"] for section in groups[CAPTIONS])], rows)
@@ -93,21 +93,21 @@ def _findings(groups: dict[str, list[dict[str, Any]]]) -> str:
     """What the table shows, in sentences."""
     rule = {"token_rule": "published"}
     items = []
-    for group, words in ((CAPTIONS, "At the captions' tau"), (TUNED, "With tau tuned")):
+    for group, setting in ((CAPTIONS, "At the captions' tau"), (TUNED, "With tau tuned")):
         where = []
         for reading, name in (("", "tokens' mean"), (LOCAL, "mean of x")):
             data = [each["data"] for each in groups[group] if _reached(_find(each, "API-BCD", reading=reading, **rule))]
             where += [f"on {_names(data)}, by the {name}"] if data else []
         items.append(
-            f"{words}, API-BCD as published comes within 0.1 % "
-            f"{', and '.join(where) or 'on no data set, read either way'}."
+            f"{setting}, API-BCD as published comes within 0.1 % "
+            f"{', and '.join(where) or 'on no data set, with either reading'}."
         )
     if slower := _slower_tuned(groups):
         items.append(
             "Tuning is for another, tighter level, that of the training loss. "
             f"To 0.1 % the captions' settings need less communication than tuned ones in these cases: {slower}."
         )
-    for cost, words in ((UNITS, "communication"), (TIME, "time")):
+    for cost, cost_name in ((UNITS, "communication"), (TIME, "time")):
         best: dict[str, list[str]] = {}
         for section in groups[TUNED]:
             own = [line for line in section["lines"] if line[cost] is not None]
@@ -115,7 +115,7 @@ def _findings(groups: dict[str, list[dict[str, Any]]]) -> str:
             for method in dict.fromkeys(_short(line) for line in own if line[cost] == least):
                 best.setdefault(method, []).append(section["data"])
         listed = "; ".join(f"{method} on {_names(data)}" for method, data in best.items())
-        items.append(f"Of all methods, tuned, the least {words} is that of {listed or 'nobody'}.")
+        items.append(f"Least {cost_name}, with all methods tuned: {listed or 'no method'}.")
     return "\n".join(f"- {item}" for item in items)
 
 

@@ -22,9 +22,7 @@ def main() -> None:
         weights = [f"{value:.1f}" for value in bmi]
         if name == "east":
             weights[4] = weights[20] = ""  # was not measured
-        lines = [
-            f"{a:.0f},{b},{w},{s:.1f},{y}" for a, b, w, s, y in zip(age, weights, ward, stay, again, strict=True)
-        ]
+        lines = [f"{a:.0f},{b},{w},{s:.1f},{y}" for a, b, w, s, y in zip(age, weights, ward, stay, again, strict=True)]
         (FOLDER / f"{name}.csv").write_text("\n".join([HEADER, *lines, ""]))
 
 

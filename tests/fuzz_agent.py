@@ -55,7 +55,7 @@ METHODS = (
 LINKS = [[ME, name] for name in NEAR] + [["b", "e"], ["c", "e"]]
 NAMES = (ME, *NEAR, AFAR)
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 5e-324, 1e-300, 1e9, 2.0**53, 1e154, 1e300, -1e308, 1.7e308)
-LIFE = 4000  # messages that an agent hears before another takes its place: none has a journal that grows for ever
+LIFE = 4000  # messages that an agent hears before another takes its place: none has a journal that grows forever
 MOURNED = 20  # messages that are still heard after the end
 CHECK = 200  # messages between two honest tokens
 
@@ -233,7 +233,7 @@ class Fuzz:
         if found is None:
             assert isinstance(answer, Refused)
             assert self.log.count > logged, "a refusal is in the log"
-            assert self.log.last.startswith(f"refused a message of {sender}: ")
+            assert self.log.last.startswith(f"refused a message from {sender}: ")
         visited = ", visited" if float(core.rows["holder"].visits) > visits else ""
         self.counts[f"{type(found).__name__ if found else 'not decoded'}: {type(answer).__name__}{visited}"] += 1
         if isinstance(answer, Refused):

@@ -1,4 +1,4 @@
-"""Problems, networks, losses and transcriptions that the tests of rivals and of Relay use."""
+"""Problems, networks, losses and transcriptions that the tests of baselines and of Relay use."""
 
 import numpy as np
 from hypothesis import settings

@@ -76,7 +76,7 @@ class Run:
             self.check(m)
 
     def check(self, m):
-        """ "A sum of ledgers therefore makes sense only if it has, of each agent, all differences up to some visit" """
+        """ "A sum of ledgers is therefore meaningful only if it has all differences of each agent up to some visit" """
         account = self.parcels[m].token.account
         counts = account.gifts.sum(axis=0)
         given = [self.history[account.order, i][int(counts[i])] for i in np.flatnonzero(counts)]

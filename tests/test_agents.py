@@ -110,7 +110,7 @@ def test_how_much_of_its_record_an_agent_keeps_is_its_own_affair(tmp_path):
     assert outcome.first == ""
     assert outcome.left == (
         f"the first {first:,} visits of agent01 were dropped (visits_max)",
-        "what came after them cannot be made again without them",
+        "later visits cannot be recomputed without them",
     )
     for command in (["collect", cluster.folder, "-o", tmp_path / "record"], ["replay", cluster.folder]):
         told = run_amble(*command)
@@ -143,7 +143,7 @@ def test_a_damaged_journal_can_be_deleted_as_its_sentence_says(tmp_path):
         cluster.start("agent01")
         wait_for(lambda: "agent01" not in cluster.running())
         assert "agent01" in cluster.failed()
-        assert "delete journal.db and, if it is there, journal.db-wal, and start the agent again" in log_of(
+        assert "delete journal.db and, if it exists, journal.db-wal, and start the agent again" in log_of(
             cluster, "agent01"
         )
         for path in (cluster.folder / "agent01").glob("journal.db*"):
@@ -177,8 +177,8 @@ def test_an_agent_that_was_alone_has_no_model_and_is_stopped_as_any_other(tmp_pa
         assert not list((cluster.folder / name).glob("model.np*"))
         assert cluster.status(name).model is False
         stopped, none = log_of(cluster, name).splitlines()[-2:]
-        assert f"{name} was told to stop, and the run has not ended; start it again, and it goes on" in stopped
-        assert f"{name} has no model yet, and wrote none" in none
+        assert f"{name} was told to stop before the run ended; start it again, and it continues" in stopped
+        assert f"{name} has no model yet and wrote none" in none
         with pytest.raises(AmbleError, match="there is no model"):
             model_reading.read(cluster.folder / name / model_file.FILE)
 
@@ -209,9 +209,9 @@ def test_an_agent_of_a_run_that_has_ended_says_so_at_once(tmp_path):
         cluster.start("agent01")
         assert cluster.processes["agent01"].wait(60) == 0
         said = log_of(cluster, "agent01")[before:]
-        assert f"the run has ended: {ended}; agent01 only tells neighbours" in said.splitlines()[0]
+        assert f"the run has ended: {ended}; agent01 only tells the neighbours" in said.splitlines()[0]
         assert said.count("the run has ended") == 1
-        assert "is not there" not in said
+        assert "is not up; the agent waits" not in said
 
 
 def test_an_agent_that_comes_after_the_end_has_no_model(tmp_path):
@@ -226,6 +226,6 @@ def test_an_agent_that_comes_after_the_end_has_no_model(tmp_path):
         wait_for(lambda: not cluster.running())
         assert cluster.processes["agent02"].poll() == NO_MODEL
         assert cluster.failed() == {}  # it ended with its run
-        assert log_of(cluster, "agent02").endswith("take the model of another agent\n")
+        assert log_of(cluster, "agent02").endswith("use the model of another agent\n")
         assert not list((cluster.folder / "agent02").glob("model.np*"))
         assert (cluster.folder / "agent00" / model_file.FILE).is_file()

@@ -101,7 +101,7 @@ def test_by_label_leaves_no_agent_without_rows():
 
 @pytest.mark.parametrize("agents", [0, -2])
 def test_a_number_of_agents_that_is_not_positive(agents):
-    with refused(f"agents={agents} was given; at least one agent is needed"):
+    with refused(f"agents={agents} was given; it must be a whole number, one or more"):
         make(agents=agents)
 
 
@@ -134,7 +134,7 @@ def test_partitions_by_label_need_labels():
 @pytest.mark.parametrize("test", [-0.1, 1.0, 3, np.nan])
 def test_a_share_held_out_that_leaves_nothing(test):
     data = amble.Dataset("mine", "regression", X, Y)
-    with refused(f"test={test} was given; it is the share of rows held out"):
+    with refused(f"test={test} was given; it is the share of rows kept for testing"):
         amble.split(data, agents=2, test=test)
 
 
@@ -221,7 +221,7 @@ def test_a_disconnected_network():
 
 @pytest.mark.parametrize("density", [-0.1, 1.1, np.nan])
 def test_a_density_that_is_no_share(density):
-    with refused(f"density={density} was given; it must lie between 0 and 1"):
+    with refused(f"density={density} was given; it must be between 0 and 1"):
         networks.random(5, density)
 
 
@@ -359,7 +359,7 @@ def test_a_folder_for_the_runs_that_is_no_path():
 
 
 def test_an_agent_that_is_slow_twice():
-    with refused("--slow 3=10,3=5 was given, with an agent that is there twice; give each agent one factor"):
+    with refused("--slow 3=10,3=5 was given, which names an agent twice; give each agent one factor"):
         parse_slow("3=10,3=5")
 
 
@@ -376,7 +376,7 @@ class Bowl:
 @pytest.mark.parametrize(
     ("parts", "sentence"),
     [
-        ({"value": None}, r"has no value\(w\), which the curves of a run are made of"),
+        ({"value": None}, r"has no value\(w\), from which the curves of a run are computed"),
         ({"value": lambda _, w: w**2}, r"has a value\(w\) that has shape \(3,\); it must have \(\)"),
         ({"value": lambda _, w: str(w)}, r"has a value\(w\) that is a str; it must be one number"),
         ({"grad": lambda _, w: w[:2]}, r"has a grad\(w\) that has shape \(2,\); it must have \(3,\)"),

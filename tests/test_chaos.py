@@ -124,7 +124,7 @@ class DestinationNotKept(CoreState):
         self.saying[-1] = Persist(kept, visit)
 
 
-class AbsorbsNothing(Core):
+class DiscardsNothing(Core):
     """A token of an older epoch is visited like any other."""
 
     def _token(self, now, question_number, message):
@@ -284,7 +284,7 @@ BUGS = {
     "no dedup": {"make_core": NoDedup},
     "no epoch": {"make_core": planted(custodian=NoEpoch)},
     "destination not journaled": {"make_core": planted(state=DestinationNotKept)},
-    "absorbs nothing": {"make_core": AbsorbsNothing},
+    "discards nothing": {"make_core": DiscardsNothing},
     "recount not frozen": {"make_visits": NotFrozen},
     "gives twice": {"make_visits": GivesTwice},
     "no recount": {"make_visits": ForgetsToBury},

@@ -123,7 +123,7 @@ def test_neighbours_that_run_are_reached_and_a_crashed_agents_journal_is_left_as
     assert told.returncode == 0, told.stdout
     assert found["neighbour agent01"][0] == found["neighbour agent02"][0] == "ok"
     assert found["journal"][0] == "ok"
-    assert re.search(r"it goes on after [\d,]+ visits", found["journal"][1])
+    assert re.search(r"it continues after [\d,]+ visits", found["journal"][1])
     assert contents(cluster.folder / "agent00") == before
     beside = lines(run("agent", "--check", cluster.folder / "agent01"))
     assert (beside["port"][0], beside["journal"][0]) == ("note", "note")  # it runs
@@ -186,7 +186,7 @@ def test_a_wrong_certificate_is_found(cluster, wrong):
     assert told.returncode == 1
     sentence = {
         "expired": "ended on", "swapped": "does not belong to", "readable": "can be read or changed by others",
-        "elsewhere": "is for 10.0.0.1, agent00, and neighbours dial 127.0.0.1",
+        "elsewhere": "is for 10.0.0.1, agent00, and neighbours connect to 127.0.0.1",
     }[wrong]  # fmt: skip
     assert lines(told)["certificate"][0] == "wrong"
     assert sentence in lines(told)["certificate"][1]
@@ -223,7 +223,7 @@ def test_a_start_that_comes_to_nothing_is_known_before(cluster):
     ended = run("agent", "--check", cluster.folder / "agent01")
     assert ended.returncode == 0
     assert lines(ended)["journal"][0] == "note"
-    assert "the run has ended (it was asked to, at agent0" in lines(ended)["journal"][1]
+    assert "the run has ended (it was asked to end, at agent0" in lines(ended)["journal"][1]
 
 
 def test_a_neighbour_that_refuses_our_certificate_is_found_over_a_slow_link(cluster, tmp_path):

@@ -114,7 +114,7 @@ BAD = [
     (["--density", "0.01"], "use a density of at least"),
     (["--walk", "cycel"], "did you mean 'cycle'"),
     (["--timing", "papper"], "did you mean 'paper'"),
-    (["--agents", "0"], "at least one agent"),
+    (["--agents", "0"], "a whole number, one or more"),
     (["--agents", "1000"], "at most 354 agents"),
     (["--hops", "-3"], "hops=-3 was given"),
     (["--hops", "abc"], "--hops abc was given; it must be a whole number."),
@@ -134,7 +134,7 @@ BAD = [
     (["broken.toml"], "broken.toml is not valid TOML"),
     (["method.toml"], "write each method as a table"),
     (["timing.toml", "--slow", "3=2"], "there is no timing named '3'"),
-    (["--out", "key.toml"], "nothing can be written to the folder key.toml; give one of yours"),
+    (["--out", "key.toml"], "nothing can be written to the folder key.toml; give another"),
 ]
 
 
@@ -334,7 +334,7 @@ def test_ctrl_c_keeps_what_there_is_and_says_so(tmp_path):
         out, err = child.communicate(timeout=100)
     finally:
         child.kill()
-    assert "what there is will be kept" in line
+    assert "the results so far will be kept" in line
     assert child.returncode == 130, err
     assert "stopped early" in out
     first, second = (amble.load_run(tmp_path / "x" / name) for name in ("1-relay", "2-wpg"))
@@ -364,6 +364,6 @@ def test_ctrl_c_before_the_first_run_writes_nothing(tmp_path, monkeypatch, capsy
         main()
     said = capsys.readouterr()
     assert ended.value.code == 130
-    assert "before the first run; nothing was written" in said.out
-    assert "what there is will be kept" in said.err
+    assert "before the first run ended; nothing was written" in said.out
+    assert "the results so far will be kept" in said.err
     assert not list((tmp_path / "x").iterdir())

@@ -19,7 +19,7 @@ RELAY = amble.Relay()
 ROWS = "give X as"
 
 CALLS = {
-    "a data set for a problem": (lambda: amble.simulate(RELAY, DATA), "deal it out to agents first: amble.split"),
+    "a data set for a problem": (lambda: amble.simulate(RELAY, DATA), "divide it among agents first: amble.split"),
     "rows for a problem": (lambda: amble.simulate(RELAY, X), "a ndarray was given as the problem; give an amble.Prob"),
     "no problem": (lambda: amble.compare([RELAY], None), "None was given as the problem"),
     "arguments swapped": (lambda: amble.simulate(PROBLEM, RELAY), "a Relay was given as the problem"),
@@ -112,7 +112,7 @@ def test_a_file_of_one_row_cannot_be_split_and_says_so(monkeypatch, capsys, tmp_
     (tmp_path / "one.csv").write_text(content)
     data = amble.read_file(tmp_path / "one.csv")
     assert data.X.shape == (1, 2)
-    with pytest.raises(AmbleError, match="one has 1 row, and a share of all rows is held out; give more"):
+    with pytest.raises(AmbleError, match="one has 1 row, and a share of the rows is kept for testing; give more"):
         amble.split(data, agents=1)
     monkeypatch.setattr(
         sys, "argv", ["amble", "compare", "--data", str(tmp_path / "one.csv"), "-o", str(tmp_path / "out")]

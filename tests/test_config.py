@@ -35,24 +35,27 @@ BAD = [
     ({"method": {"name": "Relay", "tokens": 0}}, "tokens=0 was given"),
     (
         {"method": {"name": "EXTRA"}},
-        "EXTRA was given; it goes in rounds and has no tokens to pass: choose I-BCD, .*Relay",
+        "EXTRA was given; it works in rounds and has no tokens: choose I-BCD, .*Relay",
     ),
-    ({"method": {"name": "FedAvg"}}, "goes in rounds"),
+    ({"method": {"name": "FedAvg"}}, "works in rounds"),
     (model(task="regresion"), "no task named 'regresion'; did you mean 'regression'"),
     (model(columns=0), r"\[model\]: columns = 0 was given; it must be the number of columns or a list of their names"),
     (model(columns=True), "columns = True was given"),
     (model(columns=[]), r"columns = \[\] was given"),
     (model(columns=["u", "v", "u"]), "names the column 'u' twice"),
-    (model(columns=2_000_000, task="classification", labels=[1, 2, 3, 4, 5, 6]), "unknowns; at most 10,000,000"),
+    (
+        model(columns=2_000_000, task="classification", labels=[1, 2, 3, 4, 5, 6]),
+        "unknowns; messages can have at most 10,000,000",
+    ),
     (model(ridge=-1), "ridge = -1 was given; it must be a number, zero or more"),
     (model(ridge=float("inf")), "ridge = inf was given"),
     (model(intercept=1), "intercept = 1 was given; it must be true or false"),
     (model(rigde=1), "did you mean 'ridge'"),
     (model(one_hot=True), "has one_hot; write columns as names instead"),
-    (model(X_mean=[1, 2]), "X_mean has 2 numbers for 3 columns; give one a column"),
+    (model(X_mean=[1, 2]), "X_mean has 2 numbers for 3 columns; give one per column"),
     (model(X_std=[1, 2, 3, 4]), "X_std has 4 numbers for 3 columns"),
     (model(X_std=[1, 0, 1]), r"X_std = \[1, 0, 1\] was given; it must be a list of numbers above zero"),
-    (model(X_mean=[1, float("nan"), 1]), "X_mean = .* it must be a list of numbers, one a column"),
+    (model(X_mean=[1, float("nan"), 1]), "X_mean = .* it must be a list of numbers, one per column"),
     (model(y_std=0), "y_std = 0 was given"),
     (model(labels=[0, 1]), 'has labels and task = "regression"'),
     (model(task="classification"), r"\[model\] has no labels; name all"),
@@ -67,7 +70,7 @@ BAD = [
     ({"stop": {"hops": 0}}, "hops = 0 was given; it must be a whole number from 1"),
     ({"stop": {"hops": 10.5}}, "hops = 10.5 was given"),
     ({"stop": {"tolerance": 0}}, "the run would never end"),
-    ({"stop": {"tolerance": -1e-9}}, "it must be a number above zero and below 1, or 0: then it ends no run"),
+    ({"stop": {"tolerance": -1e-9}}, "it must be a number above zero and below 1, or 0 for no limit"),
     ({"stop": {"tolerance": 1}}, "tolerance = 1 was given; it must be a number above zero and below 1"),
     ({"stop": {"seconds": -1}}, "seconds = -1 was given; it must be a number above zero"),
     ({"stop": {"second": 1}}, "did you mean 'seconds'"),
@@ -106,14 +109,14 @@ BAD = [
     (agents(port="7001"), "port = '7001' was given"),
     (agents(host="10.0.0.256"), "host = '10.0.0.256' was given; it must be the host name or IPv4 address"),
     (agents(host="0.0.0.0"), "host = '0.0.0.0' was given"),
-    (agents(host="::1"), "Zenoh dials no IPv6 address"),
+    (agents(host="::1"), "Zenoh uses no IPv6 address"),
     (agents(host="a b"), "host = 'a b' was given"),
     (agents(host="tls/b:7001"), "host = 'tls/b:7001' was given"),
     (agents(data="../rows.csv"), "data = '../rows.csv' was given; it must be the name of a file in the agent's own"),
     (agents(prot=1), "no setting of agent 'b' named 'prot'; did you mean 'port'"),
     (
         agents(links=[["a", "b"]]),
-        r"links stands below \[\[agents\]\], so TOML takes it for a setting of agent 'b'; move",
+        r"links is below \[\[agents\]\], so TOML takes it for a setting of agent 'b'; move",
     ),
     ({"agents": [*PLAIN["agents"][:3], {"name": "d"}]}, "agent 'd' has no host; add it"),
     ({"links": None}, r"the run has neither links nor \[network\]; give links = \[\[\"a\", \"b\"\]"),
@@ -123,7 +126,7 @@ BAD = [
     ({"links": [["a", "b", "c"]]}, "it must be a list of pairs"),
     (
         {"links": [["a", "b"], ["c", "d"]]},
-        "the links do not join all agents: from a there is no way to c, d; add links",
+        "the links do not connect all agents: a has no path to c, d; add links",
     ),
     ({"links": None, "network": {"kind": "rnig"}}, "no network named 'rnig'; did you mean 'ring'"),
     ({"links": None, "network": {}}, r"\[network\] has no kind"),
@@ -201,7 +204,7 @@ def test_notes_say_what_may_surprise():
     crowded = made(method={"name": "Relay", "tokens": 5})
     assert crowded.notes() == ["5 tokens for 4 agents: some will always wait."]
     (said,) = made(method={"name": "PW-ADMM", "tokens": 2}).notes()
-    assert said == "PW-ADMM cannot go on without a dead agent: the run waits until it is back."
+    assert said == "PW-ADMM cannot continue without a dead agent: the run waits until it is back."
     for name in ("API-BCD", "gAPI-BCD"):
         (said,) = made(method={"name": name, "tokens": 2, "tau": 1.0}).notes()
         assert said.endswith('the run waits until it is back; with token_rule = "tracked" it could.')
@@ -297,7 +300,7 @@ def test_an_agent_keeps_as_much_of_its_record_as_its_own_file_says(tmp_path):
         ("format = 1", "format = 2", "agent.toml: format = 2 was given"),
         ("seed = 0", "sede = 0", "no setting of agent.toml named 'sede'"),
         ('agents = [\n    "a",\n    "b"', 'agents = [\n    "a",\n    "a"', "names an agent twice"),
-        ('name = "b"\nhost', 'name = "e"\nhost', "has 'e', who is not among its agents; make it again"),
+        ('name = "b"\nhost', 'name = "e"\nhost', "has 'e', which is not among its agents; make it again"),
         ('name = "c"', 'name = "a"', "names a neighbour twice"),
         ('name = "c"', 'name = "b"', "as its own neighbour"),
         ("next = [", 'next = ["a", ', "has 3 entries in next for 2 tokens"),
@@ -318,7 +321,7 @@ def test_an_agents_file_that_somebody_edited_is_checked(tmp_path, old, new, sent
 def test_a_token_is_sent_to_neighbours_only(tmp_path):
     own = made().agent("b")
     replace(own, next=({"b": "d"}, {})).write(tmp_path)
-    with refused("sends a token next to 'd', who is no neighbour"):
+    with refused("sends a token next to 'd', which is not a neighbour"):
         AgentConfig.read(tmp_path)
 
 
@@ -356,7 +359,7 @@ def test_of_many_agents_ten_are_named(tmp_path):
     for k in range(12):
         (tmp_path / f"agent{k:02d}").mkdir()
         (tmp_path / f"agent{k:02d}" / "agent.toml").touch()
-    with refused("agent08, [^ ]*agent09 or one of 2 more[.]$"):
+    with refused("agent08, [^ ]*agent09 or one of 2 others[.]$"):
         AgentConfig.read(tmp_path)
 
 
@@ -436,14 +439,14 @@ def test_columns_that_the_run_does_not_name_are_ignored_and_logged(tmp_path, cap
     assert rows.tolist() == [[5, 1, 0], [6, 0, 1]]
     assert wanted.tolist() == [1, 2]
     (logged,) = [record.getMessage() for record in caplog.records]
-    assert logged.endswith("rows.csv: not in the run's model, and ignored: the columns id, note, gap")
+    assert logged.endswith("rows.csv: columns that are not in the run's model are ignored: id, note, gap")
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     day = arrow.array([0, 1], arrow.timestamp("s"))  # which no column of a model could be
     table = {"day": day, "u": [5.0, 6.0], "v": ["red", "blue"], "y": [1.0, 2.0]}
     parquet.write_table(arrow.table(table), tmp_path / "rows.parquet")
     rows, wanted = replace(own, data="rows.parquet").read_data(tmp_path)
     assert (rows.tolist(), wanted.tolist()) == ([[5, 1, 0], [6, 0, 1]], [1, 2])
-    assert caplog.records[-1].getMessage().endswith("ignored: the columns day")
+    assert caplog.records[-1].getMessage().endswith("are ignored: day")
 
 
 def test_a_long_list_of_ignored_columns_is_cut(tmp_path, caplog):
@@ -462,7 +465,7 @@ def test_missing_columns_and_a_target_that_may_be_another_column_are_refused_by_
         own.read_data(tmp_path)
     own = made(**model(columns=["u", "w"]), **agents(data="rows.csv")).agent("b")
     (tmp_path / "rows.csv").write_text("u,w,y,id\n1,5,7,0\n2,6,8,0\n")
-    with refused(r"has columns beside those given \(y\), so its last one, id, may not be the target; name the target"):
+    with refused(r"has columns besides those given \(y\), so its last one, id, may not be the target; name the target"):
         own.read_data(tmp_path)
     (tmp_path / "rows.csv").write_text("u,w,y\n1,5,7\n2,6,8\n")
     assert own.read_data(tmp_path)[1].tolist() == [7, 8]

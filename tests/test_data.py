@@ -217,7 +217,7 @@ def test_half_a_file_is_one_sentence_and_get_mends_it(name, content, tiny, serve
         amble.load("tiny")
     assert "\n" not in str(caught.value)
     whole = server.files.pop("/some/tiny.bz2")
-    with refused("404 Not Found.*or get http://.*/some/tiny.bz2 by other means"):
+    with refused("404 Not Found.*or get http://.*/some/tiny.bz2 in another way"):
         cache.get("tiny")
     assert files_in(tiny) == [name]  # nothing is lost before there is something better
     server.files["/some/tiny.bz2"] = whole
@@ -239,7 +239,7 @@ def test_a_damaged_file_in_a_folder_of_yours_is_left_to_you(monkeypatch, tmp_pat
 
 def test_a_download_of_other_values_is_not_kept(tiny, server):
     server.files["/some/tiny.bz2"] = bz2.compress(TEXT.replace(b"0.25", b"0.26"))
-    with refused(rf"^{server.url}/some/tiny.bz2 is not tiny .*; try again, or get .* put what you get into {tiny}"):
+    with refused(rf"^{server.url}/some/tiny.bz2 is not tiny .*; try again, or get .* copy it into {tiny}"):
         amble.load("tiny")
     assert files_in(tiny) == []
 

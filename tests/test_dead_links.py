@@ -82,7 +82,7 @@ def hosts():
 @pytest.mark.parametrize(("asking", "asked"), ["ab", "ba"], ids=["who dials asks", "who is dialled asks"])
 @pytest.mark.parametrize("cut", [0, 1], ids=["from the left", "from the right"])
 def test_a_link_that_is_cut_in_one_direction_is_down_at_both_ends_and_heals(tmp_path, hosts, cut, asking, asked):
-    """With more on its way than the system's buffers hold: Zenoh then waits for ever to send it, link or no link."""
+    """With more on its way than the system's buffers hold: Zenoh then waits forever to send it, link or no link."""
     agents = hosts.start(tmp_path, "abc")
     hosts.cut(cut)
     agents[asking].tell(to=asked, words="large", size=2_000_000, timeout_s=60)

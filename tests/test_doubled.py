@@ -44,9 +44,9 @@ def test_neither_of_two_agents_with_one_name_is_listened_to_until_one_is_left(ri
     a, b = ring.agents["a"], ring.agents["b"]
     copy = ring.start("a", port=free_port())
     b.wait(peer="a", up=False)
-    wait_for_log(b, "two agents call themselves a: session ", " from 127.0.0.1:", "stop one of them")
+    wait_for_log(b, "two agents have the name a: session ", " from 127.0.0.1:", "stop one of them")
     for agent in (a, copy):
-        wait_for_log(agent, "b does not listen to us: two agents call themselves a")
+        wait_for_log(agent, "b ignores us: two agents have the name a")
         agent.wait(peer="b", up=False)
         assert agent.ask("b", "mine")["last"] is None
     b.tell(to="a", words="which")

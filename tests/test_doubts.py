@@ -64,7 +64,7 @@ def test_one_grey_agent_does_not_stop_everybody(grey, trained):
 
 @pytest.mark.parametrize("grey", ["hangs", "keeps", "refuses"])
 def test_a_grey_agent_that_lasts_costs_many_agents_next_to_nothing(grey):
-    """doubts.py: "no token is risked before it has answered, nor before a time is over that doubles with each
+    """doubts.py: "it gets no token before it has answered, nor before a time is over that doubles with each
     failure"."""
     scene = Scene(agents=20)
     well = scene.visits(10.0) / 10
@@ -213,7 +213,7 @@ def test_who_has_taken_a_token_is_asked_before_it_is_doubted():
     link.wait(8.0, "a")
     assert not link.said("doubt")
     link.wait(1.1, "a")
-    link.answer(link.take(Probe), Refused("it has held token 0 for 18 s"))
+    link.answer(link.take(Probe), Refused("it has had token 0 for 18 s"))
     assert [report.words for _, report in link.said("doubt")] == ["b keeps tokens"]
     assert link.take(Token)[1].to == "c"
 
@@ -224,7 +224,7 @@ def test_one_that_cannot_hand_on_says_so_and_one_that_can_has_written_to_its_dis
     assert link.hear(asked) == Accepted()
     assert link.disks["a"]["probed"] == "c"
     link.wait(9.5, "a")
-    assert link.hear(asked) == Refused("it has held token 0 for 10 s")
+    assert link.hear(asked) == Refused("it has had token 0 for 10 s")
 
 
 def test_that_a_token_was_passed_on_is_said_again_if_it_was_not_heard():

@@ -211,7 +211,7 @@ def test_time_to_without_test_rows_is_by_the_distance():
     problem = amble.split(DATA, agents=5, test=0)
     run = amble.simulate(amble.Relay(), problem, hops=20, every=1, progress=False)
     assert run.time_to(within=1e-6, cost="hop") == 5
-    with pytest.raises(AmbleError, match=r"this run has no test rows, so nothing says when it came to metric=0.5"):
+    with pytest.raises(AmbleError, match=r"this run has no test rows, so it is not known when it reached metric=0.5"):
         run.time_to(metric=0.5)
 
 

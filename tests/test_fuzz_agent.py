@@ -124,7 +124,7 @@ def test_the_last_epoch_is_not_followed_by_another():
     to = core.rows["custody/0"].to
     core.peer(2.0, to, False)
     said = core.tick(10.0)
-    assert core.stopped == "token 0 is lost, and has been reissued 131,071 times before"
+    assert core.stopped == "token 0 is lost, and it has already been reissued 131,071 times"
     assert [effect.kind for effect in said if isinstance(effect, Report)] == ["stopped"]
     assert [effect.rows for effect in said if isinstance(effect, Persist)] == [{"stopped": core.ending}]
 

@@ -229,7 +229,9 @@ def test_a_key_that_others_can_read_or_change_is_refused(north, mode):
 
 
 def test_time_before_after_and_near_the_end(north):
-    with refused(r"is valid from 20\d\d-.* UTC on, and this machine's clock says 2001-02-03 04:05 UTC; set the clock"):
+    with refused(
+        r"is valid from 20\d\d-.* UTC on, and this machine's clock says 2001-02-03 04:05 UTC; correct the clock"
+    ):
         identity.check(north, "north", datetime(2001, 2, 3, 4, 5, tzinfo=UTC))
     late = NOW + timedelta(days=366)
     with refused(rf"ended on {NOW + timedelta(days=365):%Y-%m-%d} .*clock says {late:%Y-%m-%d} .*amble init --renew"):

@@ -57,7 +57,7 @@ def test_a_bundle_that_is_there_is_kept_and_an_empty_folder_is_used(here):
     before = content(here)
     done = run_amble("init", "run.toml", "-o", "out", cwd=here)
     assert done.returncode == 2
-    assert "out is there and not empty; give another folder, or --renew" in done.stderr
+    assert "out exists and is not empty; give another folder, or --renew" in done.stderr
     assert content(here) == before
 
 
@@ -102,7 +102,7 @@ def test_renew_refuses_other_settings_another_run_and_no_bundle(here):
         (("none.toml",), "there is no run file none.toml"),
         (("bad.toml",), "did you mean 'ridge'"),
         (("run.toml", "--days", "0"), "days=0 was given"),
-        (("run.toml", "-o", "run.toml"), "run.toml is there and not empty"),
+        (("run.toml", "-o", "run.toml"), "run.toml exists and is not empty"),
         (("run.toml", "-o", "run.toml/x"), "cannot be written"),
     ],
 )

@@ -138,7 +138,7 @@ def test_an_invitation_makes_a_folder_for_the_newcomer_and_changes_no_other(held
     assert AgentConfig.read(held / "west").guests == {"west": 5, "east": 4}
 
 
-def test_the_newcomer_gets_the_initial_model_from_whoever_has_it(tmp_path):
+def test_the_newcomer_gets_the_initial_model_from_any_agent_that_has_it(tmp_path):
     folder = tmp_path / "bundle"
     bundle.make_bundle(made(**model(start=[1.0, -2.0, 0.5, 4.0])), folder, 30)
     (folder / "a" / starts.FILE).unlink()
@@ -179,11 +179,11 @@ def test_a_neighbour_lets_in_whom_the_authority_invited_once(held):
     [
         (lambda data: data.replace(b'"port": 7447', b'"port": 7448'), "its signature is wrong"),
         (lambda data: data.replace(b'"place": 4', b'"place": 5'), "its signature is wrong"),
-        (lambda data: data[:-20], "no invitation by the run's authority"),
-        (lambda _: b"\xff\x00", "no invitation by the run's authority"),
-        (lambda _: b"[" * 60_000, "no invitation by the run's authority"),
+        (lambda data: data[:-20], "not an invitation by the run's authority"),
+        (lambda _: b"\xff\x00", "not an invitation by the run's authority"),
+        (lambda _: b"[" * 60_000, "not an invitation by the run's authority"),
         (lambda data: data + b" " * 70_000, "none has more than"),
-        (lambda data: data.replace(b'"signature": "', b'"signature": "zz'), "no invitation by the run's authority"),
+        (lambda data: data.replace(b'"signature": "', b'"signature": "zz'), "not an invitation by the run's authority"),
     ],
 )
 def test_what_the_authority_did_not_sign_is_not_let_in(held, change, reason):
@@ -227,7 +227,7 @@ def test_two_cannot_have_one_place(held):
     guest = invite(held)
     joining.admit(AgentConfig.read(held / "a"), held / "a", shown(held))
     other = msgspec.structs.replace(guest, name="west")
-    with pytest.raises(AmbleError, match="east has been let in at place 4 already"):
+    with pytest.raises(AmbleError, match="east has already been accepted at place 4"):
         joining.admit(AgentConfig.read(held / "a"), held / "a", invitation.sign(other, held / "authority"))
 
 
@@ -248,8 +248,8 @@ def test_a_damaged_invitation_is_named(held):
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"name": "A"}, "an agent or a folder named 'A' already"),
-        ({"name": "authority"}, "named 'authority' already"),
+        ({"name": "A"}, "already an agent or a folder named 'A'"),
+        ({"name": "authority"}, "already an agent or a folder named 'authority'"),
         ({"name": "a.b"}, "name = 'a.b' was given"),
         ({"near": ()}, "no neighbour was given"),
         ({"near": ("a", "x")}, "'x' was given as a neighbour"),
@@ -277,10 +277,10 @@ def test_nobody_joins_or_leaves_a_run_whose_method_counts_its_agents_at_the_star
     bundle.make_bundle(made(method={"name": "PW-ADMM"}), tmp_path / "bundle", 30)
     with pytest.raises(AmbleError, match="PW-ADMM counts its agents at the start"):
         invite(tmp_path / "bundle")
-    with pytest.raises(AmbleError, match="room = 3 was given, and nobody joins a run of PW-ADMM"):
+    with pytest.raises(AmbleError, match="room = 3 was given, and no agent can join a run of PW-ADMM"):
         made(method={"name": "PW-ADMM"}, room=3)
     told = run("leave", tmp_path / "bundle" / "a")
-    assert (told.returncode, "nobody can leave a run of PW-ADMM" in told.stderr) == (2, True)
+    assert (told.returncode, "no agent can leave a run of PW-ADMM" in told.stderr) == (2, True)
 
 
 def test_renewing_certificates_renews_those_of_newcomers_too(held):

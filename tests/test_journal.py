@@ -275,13 +275,13 @@ def test_a_journal_that_is_in_use_is_refused(written):
 def test_files_that_are_no_journals_are_refused(tmp_path):
     path = tmp_path / "notes"
     path.write_bytes(b"dear diary " * 50)
-    refuses(path, "is no journal of amble's")
+    refuses(path, "is not a journal of amble")
     path.write_bytes(b"dear diary")
-    refuses(path, "is no journal of amble's")
+    refuses(path, "is not a journal of amble")
     path.unlink()
     with contextlib.closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE songs (name)")
-    refuses(path, "is no journal of amble's")
+    refuses(path, "is not a journal of amble")
     refuses(tmp_path, "cannot be read or written")
 
 
@@ -380,7 +380,9 @@ def test_a_full_disk_undoes_the_transaction_and_the_journal_goes_on_when_there_i
         journal.persist(effect(1), 0.0)
         (pages,) = journal.connection.execute("PRAGMA page_count").fetchone()
         journal.connection.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(AmbleError, match=r"there is no space left for the journal .*j; make some, and it goes on"):
+        with pytest.raises(
+            AmbleError, match=r"there is no space left for the journal .*j; free some, and the agent continues"
+        ):
             persist_many(journal, range(2, 1000))
         last = len(journal.visits())
         assert_same(journal.load(), state_after(last))
@@ -480,7 +482,7 @@ def test_opening_looks_at_the_state_and_the_ends_of_the_record_only(written):
 
 def test_the_sentence_about_damage_says_what_to_delete_and_that_it_is_safe(written):
     written.write_bytes(written.read_bytes()[:5000])
-    refuses(written, r"delete j and, if it is there, j-wal, .* recounted, once, and nothing is lost but its part")
+    refuses(written, r"delete j and, if it exists, j-wal, .* recounted, once, and nothing is lost but its part")
 
 
 # --- the time that an agent has been in the run ---------------------------------------------------------------------

@@ -91,7 +91,7 @@ def test_a_file_that_only_looks_like_a_run_is_not_removed(run_amble, tmp_path):
     before = content(tmp_path / "here")
     code, said = run_amble(*TWO, "--again")
     assert code == 2
-    assert "here holds 2-wpg.json, which amble did not write so; move it" in said.err
+    assert "here holds 2-wpg.json, which amble did not write in this form; move it" in said.err
     assert content(tmp_path / "here") == before
 
 

@@ -46,7 +46,7 @@ def test_a_trained_model_is_an_initial_model_for_the_same_columns_and_scaling(tm
             r"has shape \(2,\), and the run's model has 4 unknowns; give 4 numbers, one per column, the intercept",
         ),
         ([1.0, 2.0, 3.0, float("nan")], r"\[model\]: start = .* was given; it must be a list of numbers, or the path"),
-        ([1e200] * 4, "not finite, or as large as no model's"),
+        ([1e200] * 4, "not finite, or too large for a model"),
         ([True] * 4, "it must be a list of numbers"),
         (7.0, "it must be a list of numbers"),
         ("nowhere.npy", "there is no file .*nowhere.npy, which .* start names"),

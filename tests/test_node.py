@@ -48,17 +48,17 @@ def test_the_same_refusal_of_the_same_sender_is_logged_once_a_minute(agent, capl
     """A neighbour that is broken, or means harm, must not fill the disk."""
     for _ in range(500):
         assert isinstance(agent.hear("b", b"nonsense"), Refused)
-    assert len(warnings(caplog, "refused a message of b")) == 1
+    assert len(warnings(caplog, "refused a message from b")) == 1
     agent.hear("c", b"nonsense")
-    assert len(warnings(caplog, "refused a message of c")) == 1
+    assert len(warnings(caplog, "refused a message from c")) == 1
     agent.hear("b", wire.encode(agent.node.shape, Passed(0, Epoch(0, 0), 1, "c")))  # which is another reason
-    assert len(warnings(caplog, "refused a message of b")) == 2
+    assert len(warnings(caplog, "refused a message from b")) == 2
 
 
 def test_one_reason_is_one_reason_whatever_its_numbers(agent, caplog):
     for size in range(100):
         agent.hear("b", bytes(agent.node.shape.bytes_max + 1 + size))
-    assert len(warnings(caplog, "refused a message of b")) == 1
+    assert len(warnings(caplog, "refused a message from b")) == 1
 
 
 def test_how_many_were_left_out_is_said_with_the_next(agent, caplog):
@@ -69,8 +69,8 @@ def test_how_many_were_left_out_is_said_with_the_next(agent, caplog):
         agent.hear("b", b"nonsense")
     agent.node.seldom.every_s = 0.0
     agent.hear("b", b"nonsense")
-    assert len(warnings(caplog, "refused a message of b")) == 2
-    assert warnings(caplog, "refused a message of b")[-1].endswith("(and 41 more like it, which were not logged)")
+    assert len(warnings(caplog, "refused a message from b")) == 2
+    assert warnings(caplog, "refused a message from b")[-1].endswith("(and 41 more like it, not logged)")
 
 
 def test_answers_that_are_refused_are_limited_too(agent, caplog):
@@ -78,7 +78,7 @@ def test_answers_that_are_refused_are_limited_too(agent, caplog):
     for _ in range(50):
         asks[0](b"nonsense")
         agent.work()
-    assert len(warnings(caplog, "refused an answer of")) == 1
+    assert len(warnings(caplog, "refused an answer from")) == 1
 
 
 def test_what_a_neighbour_refuses_or_sends_again_is_no_endless_journal(agent, caplog):
@@ -112,7 +112,7 @@ def test_seldom_has_a_bound():
 
 
 def test_a_journal_that_turns_out_to_be_damaged_ends_the_agent(agent):
-    """It must not wait for ever, with a token in its hands: whoever gave the token has it still."""
+    """It must not wait forever with a token: the sender still has it."""
     (root,) = agent.node.journal.connection.execute(
         "SELECT rootpage FROM sqlite_schema WHERE name = 'visits'"
     ).fetchone()
@@ -144,7 +144,7 @@ def test_a_full_disk_is_waited_for_and_named_once_a_minute(agent, caplog):
         with pytest.raises(Unwritable):
             agent.node._kept(write)
     assert len(writes) == 3
-    assert len(warnings(caplog, "Until then it waits")) == 1
+    assert len(warnings(caplog, "Until then the agent waits")) == 1
 
 
 # --- the model ------------------------------------------------------------------------------------------------------

@@ -68,15 +68,15 @@ def rosenbrock(unit, at):
 
 NARROW = 1e-3  # of a bump that no probe but the curvature at its top shows
 NO_OPTIMUM = {
-    "falls for ever, ever more slowly": (
+    "falls forever, ever more slowly": (
         own(lambda w: np.exp(-w[0]), lambda w: -np.exp(-w), 1),
         "no minimiser, or none that could be located",
     ),
-    "falls for ever beside a valley": (
+    "falls forever beside a valley": (
         own(lambda w: np.exp(-w[0]) + 50 * w[1] ** 2, lambda w: np.array([-np.exp(-w[0]), 100 * w[1]]), 2),
         "no minimiser, or none that could be located",
     ),
-    "falls for ever, straight": (own(lambda w: w.sum(), np.ones_like, 3), "no minimiser"),
+    "falls forever, straight": (own(lambda w: w.sum(), np.ones_like, 3), "no minimiser"),
     "a saddle at zero": (
         own(lambda w: w[0] ** 2 - w[1] ** 2 + w[1] ** 4, lambda w: np.array([2 * w[0], 4 * w[1] ** 3 - 2 * w[1]]), 2),
         "not convex",
@@ -174,7 +174,7 @@ def test_a_run_without_an_optimum_says_why(tmp_path):
 def test_many_unknowns_of_one_s_own_take_no_memory_and_no_gradients_unasked():
     """60,000 unknowns: a dense matrix of them would be 29 GB."""
     problem = parabola(60_000)
-    run = without_optimum(problem, "not looked for unasked.*call problem.optimum", timing=FREE)
+    run = without_optimum(problem, "computed only on request.*call problem.optimum", timing=FREE)
     assert "60,000 unknowns" in run.problem["optimum"]["why"]
     assert sum(loss.calls for loss in problem.own) <= 30 + problem.agents  # the run's, and the digest's
     assert np.allclose(problem.optimum().w, 2.0)
@@ -200,7 +200,7 @@ def test_the_optimum_is_lazy():
 
 
 def test_why_there_is_no_optimum_is_looked_for_once():
-    problem = NO_OPTIMUM["falls for ever, straight"][0]
+    problem = NO_OPTIMUM["falls forever, straight"][0]
     for _ in range(2):
         with pytest.raises(amble.AmbleError, match="no minimiser"):
             problem.optimum()

@@ -431,7 +431,7 @@ BAD = [
     (["live"], "live holds agents of a live run and no saved run, which amble up writes; use amble replay live."),
     (["live/north"], "live/north holds agents of a live run and no saved run"),
     (["record"], "record holds the record of a live run and no saved run"),
-    (["good", "-o", "old.html"], "old.html is there already; give another page with --out, or --again to replace it."),
+    (["good", "-o", "old.html"], "old.html exists already; give another page with --out, or --again to replace it."),
     (["good", "-o", "blocked/page.html"], "the report cannot be written to blocked/"),
 ]
 

@@ -62,13 +62,13 @@ def test_a_study_s_cell_says_within_what_it_was_not_reached():
 def test_rivals_that_are_not_shown_need_as_much_or_more():
     """Ties, and those that did not get there, are left out as well as the slower."""
     claim = Claim("A is fast.", Verdict.HELD, "time_s", ("1",), (Row("A", (Cell(1.0),)),), (Verdict.HELD,), left_out=3)
-    assert "3 others need as much or more at every level, or did not get there." in claim_block(claim)
+    assert "3 others need as much or more at every level, or did not reach it." in claim_block(claim)
 
 
 @pytest.mark.parametrize(
     ("tokens", "local", "where"),
     [
-        (False, False, "on no data set, read either way."),
+        (False, False, "on no data set, with either reading."),
         (False, True, "on cpusmall and cadata, by the mean of x."),
         (True, True, "on cpusmall and cadata, by the tokens' mean, and on cpusmall and cadata, by the mean of x."),
     ],

@@ -200,7 +200,7 @@ def test_the_picture_of_a_regression_shows_rows_and_targets(monkeypatch):
 
 def test_a_problem_without_rows_has_no_picture(tmp_path):
     alone = amble.Problem.from_objectives([make(Y).objective(0)], 4)
-    with refused("who holds what is not known here"):
+    with refused("it is not known which agent holds which rows"):
         alone.plot_partition(tmp_path / "x.png")
 
 
@@ -286,7 +286,7 @@ def test_groups_that_make_no_sense(options, sentence):
 
 def test_groups_of_one_row_each_leave_nothing_to_hold_out():
     data = amble.Dataset("ones", "classification", X, LABELS, groups=np.arange(len(LABELS)))
-    with pytest.raises(amble.AmbleError, match="too few rows per group to hold some out"):
+    with pytest.raises(amble.AmbleError, match="too few rows per group to keep some for testing"):
         amble.split(data)
     assert amble.split(data, test=0).agents == len(LABELS)
 

@@ -112,7 +112,7 @@ def test_a_method_without_f_is_refused_in_one_sentence(method, tmp_path):
 
 def test_a_comparison_has_the_column_where_there_is_an_f():
     options = {"penalised": True, "hops": 12, "progress": False}
-    with pytest.warns(UserWarning, match="WPG, DGD: no column penalised, for there is no F to record"):
+    with pytest.warns(UserWarning, match="WPG, DGD: no column penalised, because there is no F to record"):
         runs = amble.compare([amble.WPG(), amble.IBCD(), amble.DGD()], some_problem(agents=N), **options)
     assert ["penalised" in run.history for run in runs] == [False, True, False]
 

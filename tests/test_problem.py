@@ -288,11 +288,11 @@ def test_intercept_is_not_penalised(kind):
 
 
 def test_partly_separable_classes_without_a_ridge_are_refused():
-    """Iris: one species is apart from the two others, which are not, so part of the model could grow for ever."""
+    """Iris: one species is apart from the two others, which are not, so part of the model could grow forever."""
 
     X, y = load_iris(return_X_y=True)
     problem = amble.Problem.from_arrays(X, y, task="classification", agents=3, ridge=0.0)
-    with pytest.raises(amble.AmbleError, match="separable, in part at least"):
+    with pytest.raises(amble.AmbleError, match="separable, at least in part"):
         problem.optimum()
 
 

@@ -282,7 +282,7 @@ def test_the_end_is_flooded_once_and_known_by_all():
 
 
 def test_who_comes_back_after_the_end_is_told():
-    """One that was down when the run ended does not wait for ever: a neighbour tells it."""
+    """One that was down when the run ended does not wait forever: a neighbour tells it."""
     link = Link(hops_max=3)
     link.down("c", "a")
     link.walk(2)

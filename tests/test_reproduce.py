@@ -62,7 +62,7 @@ def test_the_median_seed_counts_and_one_that_never_arrives_is_infinite():
         ([1, 1, 1, 1], [1, 1, 1, 0], "did not hold"),
         ([1, 0.6, 0.4], [1, 1, 1, 0], "held in part"),  # ahead, and it ended before it could be judged at 90 %
         ([1, 0.9], [1, 1, 1, 0], "undecided"),  # it ended before it could be judged at all
-        ([1, 1, 1, 0], [1, 0.9], "undecided"),  # its rival did
+        ([1, 1, 1, 0], [1, 0.9], "undecided"),  # its baseline did
     ],
 )
 def test_a_verdict_follows_from_the_curves(own, other, verdict):
@@ -231,7 +231,7 @@ def test_a_stopped_reproduce_goes_on_where_it_stopped_and_a_finished_one_makes_n
     first.send_signal(signal.SIGINT)
     out, err = first.communicate(timeout=60)
     assert first.returncode == 130, err
-    assert "what is done is kept" in out
+    assert "finished runs are kept" in out
     assert not (folder / "report.html").exists()
     kept = {path: path.stat().st_mtime_ns for path in (folder / "runs").glob("*.json")}
     assert 1 <= len(kept) < 6
@@ -239,7 +239,7 @@ def test_a_stopped_reproduce_goes_on_where_it_stopped_and_a_finished_one_makes_n
     second = reproduce("--quick", cwd=tmp_path)
     out, err = second.communicate(timeout=240)
     assert second.returncode == 0, err
-    assert "Other claims were left out, as --figure was given" in out
+    assert "The other claims are not tested with --figure" in out
     kept_numbers = json.loads((folder / "paper.json").read_text())
     (section,) = kept_numbers["sections"]
     for claim in section["claims"]:

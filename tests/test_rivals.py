@@ -1,4 +1,4 @@
-"""The rivals, checked on their own: literal transcriptions, costs and clocks."""
+"""The baselines, checked on their own: literal transcriptions, costs and clocks."""
 
 import heapq
 

@@ -391,6 +391,8 @@ def test_saving_over_an_older_run_replaces_it_whole(tmp_path):
 @pytest.mark.parametrize("blocked", ["run.npz", "run.json"])
 def test_a_save_that_fails_leaves_nothing_half_written(blocked, tmp_path):
     (tmp_path / blocked).mkdir()  # a folder where the file should go
-    with pytest.raises(AmbleError, match=r"cannot be saved to .*run \(Is a directory\); give a path of yours"):
+    with pytest.raises(
+        AmbleError, match=r"cannot be saved to .*run \(Is a directory\); give a path that you can write to"
+    ):
         go(amble.IBCD()).save(tmp_path / "run")
     assert not list(tmp_path.glob("*.part"))

@@ -31,7 +31,7 @@ FOREIGN = process.Process(1, "", "another machine")
 FIRST = {  # as amble 0.1 wrote it
     "name": "a", "time_s": NOW_S, "visits": 3, "bytes": 70, "up": ["b"], "down": ["c"], "doubts": {}, "stopped": "",
     "tokens": {"0": {"epoch": [1, 1], "hop": 7, "here": True, "waits": "for c"}}, "cause": "", "ended": False,
-    "leaving": False, "left": "", "doubled": {"c": "two agents call themselves c"}, "missing": [], "model": True,
+    "leaving": False, "left": "", "doubled": {"c": "two agents have the name c"}, "missing": [], "model": True,
 }  # fmt: skip
 
 
@@ -368,11 +368,13 @@ def test_a_run_is_watched_until_it_ends_and_stop_ends_it_everywhere(tmp_path):
         )
         assert watching.stdout.readline().startswith("running; 4 of 4 up")
         told = run("stop", cluster.folder / "agent02")
-        assert (told.returncode, told.stdout) == (0, "the run has ended: it was asked to, at agent02\n")
+        assert (told.returncode, told.stdout) == (0, "the run has ended: it was asked to end, at agent02\n")
         lines, _ = watching.communicate(timeout=60)
         assert watching.returncode == 0
         last = lines.splitlines()[-1]
-        assert re.fullmatch(r"the run has ended: it was asked to, at agent02; [\d,]+ visits, [\d.]+ .?B heard", last)
+        assert re.fullmatch(
+            r"the run has ended: it was asked to end, at agent02; [\d,]+ visits, [\d.]+ .?B heard", last
+        )
         wait_for(lambda: not cluster.running())
         assert cluster.failed() == {}
     models = [model_reading.read(cluster.folder / name / model_file.FILE).w for name in cluster.config.agents]
@@ -381,7 +383,7 @@ def test_a_run_is_watched_until_it_ends_and_stop_ends_it_everywhere(tmp_path):
     assert not list(cluster.folder.glob("*/stop"))
     again = run("stop", cluster.folder)
     assert again.returncode == 2
-    assert "runs; the run has ended: it was asked to, at agent02." in again.stderr
+    assert "runs; the run has ended: it was asked to end, at agent02." in again.stderr
 
 
 def test_stop_ends_amble_up_with_its_model_and_record(tmp_path):
@@ -399,7 +401,7 @@ def test_stop_ends_amble_up_with_its_model_and_record(tmp_path):
         started.kill()
         started.communicate()
     assert started.returncode == 0
-    assert re.search("ended: it was asked to, at agent0[0-2]", shown)
+    assert re.search("ended: it was asked to end, at agent0[0-2]", shown)
     assert "replayed:" in shown
     assert model_reading.read(folder / model_file.FILE).w.shape == (11,)
 
@@ -413,7 +415,9 @@ def test_a_stop_that_was_left_behind_does_not_end_the_next_run(tmp_path):
         wait_for(lambda: all_joined(cluster) and not list(cluster.folder.glob("*/stop")))
         for name in ("agent00", "agent01"):
             wait_for(
-                lambda name=name: "stop does not ask this process" in (cluster.folder / name / "log.txt").read_text()
+                lambda name=name: (
+                    "stop is a request to another process" in (cluster.folder / name / "log.txt").read_text()
+                )
             )
         assert len(cluster.running()) == 3
         assert run("stop", cluster.folder).returncode == 0
@@ -496,7 +500,7 @@ def test_the_headline_counts_what_there_is(said, line):
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_whoever_watches_while_nobody_runs_is_told_so_and_how_to_end_it(tmp_path, terminal):
+def test_watching_while_no_agent_runs_says_so_and_how_to_end_it(tmp_path, terminal):
     pty = pytest.importorskip("pty")
     cluster = make(tmp_path / "run")
     reading, writing = pty.openpty() if terminal else os.pipe()

@@ -88,14 +88,14 @@ class Named(NamedTuple):
 @pytest.mark.parametrize(
     ("gift", "sentence"),
     [
-        (random_gift, "the same step twice gives two results; it must depend on its arguments alone"),
-        (counting_gift, "the same step twice gives two results"),
+        (random_gift, "the same step twice gives two different results; it must depend only on its arguments"),
+        (counting_gift, "the same step twice gives two different results"),
         (mutating_gift, "a step changes the arrays that it is given; it must make new ones"),
         (short_gift, r"the model and the agent's x have shapes \(4,\) and \(2,\); both must have that of the start"),
         (single_gift, "on NumPy, Agent.x is float32 after a step; it must be a float64 array of NumPy"),
-        (other_gift, "a step takes a Agent and gives back a Other; it must be the same"),
-        (pair_gift, r"gift must give three things, \(agent, v, w\), and gives 2 of them"),
-        (bare_gift, r"gift must give three things, \(agent, v, w\), and gives a ndarray"),
+        (other_gift, "a step takes a Agent and returns a Other; both must be the same"),
+        (pair_gift, r"gift must return three things, \(agent, v, w\), and returns 2 of them"),
+        (bare_gift, r"gift must return three things, \(agent, v, w\), and returns a ndarray"),
         (idle_gift, "the model is still zero after 3 steps"),
         (engine_gift, r"the model is not the same in the compiled and in the plain engine \(\de-06"),
     ],
@@ -109,7 +109,7 @@ def test_a_broken_method_is_caught_by_name(gift, sentence):
 
 @pytest.mark.parametrize("agent", [lambda _, f, start: (start,), lambda _, f, start: start], ids=["tuple", "array"])  # noqa: ARG005
 def test_an_agent_that_is_no_named_tuple_is_caught(agent):
-    with pytest.raises(AssertionError, match=r"^Plain: agent gives a .*; it must give a NamedTuple with a field x"):
+    with pytest.raises(AssertionError, match=r"^Plain: agent returns a .*; it must return a NamedTuple with a field x"):
         check_method(broken("Plain", agent=agent))
 
 
@@ -193,7 +193,7 @@ def from_start(self, center, weight, start):
         ({"grad": lambda self, w: 1j * w}, "grad has the type complex128; it must be .* of real numbers"),  # noqa: ARG005
         ({"prox": lambda self, center: center}, r"prox\(center, weight, start\) raises TypeError: "),  # noqa: ARG005
         ({"grad": lambda self, w: w[7]}, r"grad\(w\) raises IndexError: index 7 is out of bounds"),  # noqa: ARG005
-        ({"grad": with_memory}, "grad gives two answers at one point; it must have no memory"),
+        ({"grad": with_memory}, "grad returns two different results at one point; it must have no memory"),
         ({"grad": in_place}, "grad changes the array that it is given; it must make a new one"),
         ({"value": lambda self, w: (w - self.c) ** 2 / 2}, r"value has shape \(3,\); it must have \(\)"),
         ({"value": lambda self, w: np.log(self.c[1] - np.sum(w**2))}, "value is not finite at a point of length"),

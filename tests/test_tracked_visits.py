@@ -78,7 +78,8 @@ def test_without_losses_a_live_visit_is_the_simulators(method, kind, started):
 
 @every_method
 def test_after_a_recount_a_visit_is_that_of_a_run_of_the_survivors(method):
-    """tracked_visits.py: "after a recount a visit is, number by number, that of a run which has the survivors only"."""
+    """tracked_visits.py: "after a recount a visit is, number by number, that of a run with only the remaining
+    agents"."""
     fs = objectives("logistic", 6)
     live, fresh = Live(method, fs), Simulated(method, fs[:4])
     laps(live, 2, range(6))

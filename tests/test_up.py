@@ -165,7 +165,7 @@ def test_what_cannot_be_replayed_is_said(done):
     folder, _ = done
     outcome = up.again({name: folder / name for name in ("agent00", "agent01", "agent02")})
     assert not outcome.whole
-    assert "the data of agent03 are not at hand" in outcome.left
+    assert "the data of agent03 are missing here" in outcome.left
     assert any("cannot be made without agent03's token" in words for words in outcome.left)
 
 
@@ -251,7 +251,7 @@ def test_ctrl_c_stops_all_and_keeps_what_there_is(tmp_path):
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "what there was by then was kept" in said
+    assert "the results so far were kept" in said
     assert not agents_of(folder)
     assert model_reading.read(folder / model_file.FILE).w.shape == (11,)
     assert amble("replay", folder).returncode == 0
@@ -287,13 +287,13 @@ def test_bad_input_is_one_sentence_before_any_work(tmp_path, done):
     shutil.copytree(folder, mixed)
     (mixed / "thesis.txt").write_text("mine")
     for words, sentence in [
-        (["--out", full], "is there and not empty, and amble up did not make it"),
+        (["--out", full], "is not empty, and amble up did not make it"),
         (["--out", full, "--again"], "amble up did not make it"),
         (["--out", folder], "holds an earlier run"),
         (["--out", mixed, "--again"], "holds thesis.txt, which amble up did not make"),
         (["--data", "nothing"], "there is no data set named 'nothing'"),
         (["--agents", 1], "a live run needs at least two"),
-        (["--method", "DGD"], "it goes in rounds and has no tokens to pass"),
+        (["--method", "DGD"], "it works in rounds and has no tokens"),
         (["--tolerance", 0], "the run would never end"),
         (["--tolerance", -1], "tolerance = -1.0 was given"),
         (["--hops", 0], "hops = 0 was given"),

@@ -32,7 +32,7 @@ def again(folder, *words, **options):
 
 @contextlib.contextmanager
 def begun(folder, *words):
-    """An amble up that goes on for ever, with four agents; nothing of it is left when the test has ended."""
+    """An amble up that goes on forever, with four agents; nothing of it is left when the test has ended."""
     process = begin(folder, *ENDLESS, *words)
     try:
         yield process
@@ -197,7 +197,7 @@ def test_what_there_is_is_kept_when_it_is_told_to_end(tmp_path, number, code, ti
             process.send_signal(number)
         said, _ = process.communicate(timeout=60)
     assert process.returncode == code
-    assert "what there was by then was kept" in said
+    assert "the results so far were kept" in said
     assert not agents_of(folder)
     assert np.isfinite(model_reading.read(folder / model_file.FILE).w).all()
     assert record.load(folder / record.FILE).hops > 0
@@ -217,7 +217,7 @@ def test_told_to_end_before_any_visit_it_writes_no_model(tmp_path):
 
 
 def test_a_library_call_leaves_sigterm_alone():
-    """Whoever calls simulate in a program of their own is ended by SIGTERM as before."""
+    """SIGTERM ends a user's program that calls simulate, as before."""
     before = signal.getsignal(signal.SIGTERM)
     with interruptible():
         assert signal.getsignal(signal.SIGTERM) is before
@@ -256,6 +256,8 @@ def test_a_run_that_ends_before_everybody_was_met_says_whose_data_the_model_lack
     unmet = sorted({f"agent0{k}" for k in range(4)} - met)
     assert len(unmet) == 2
     said = " ".join(told.stdout.split())
-    assert f"the run ended before a token met {', '.join(unmet)}: the model lacks their data; give more --hops" in said
+    assert (
+        f"the run ended before a token visited {', '.join(unmet)}: the model lacks their data; give more --hops" in said
+    )
     assert "failed" not in said
     assert np.isfinite(model_reading.read(tmp_path / "run" / model_file.FILE).w).all()

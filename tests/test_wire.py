@@ -147,8 +147,8 @@ def test_zeros_keep_their_sign_and_the_smallest_numbers_are_kept():
 
 def test_messages_that_are_not_for_this_run_are_refused():
     data = wire.encode(SHAPE, TOKEN)
-    refused("no message of amble's", b"GET / HTTP/1.1\r\n")
-    refused("no message of amble's", b"")
+    refused("not a message of amble", b"GET / HTTP/1.1\r\n")
+    refused("not a message of amble", b"")
     refused("12 bytes, which is too short", data[:12])
     refused("version 9 of the format, and this amble reads version 1", MAGIC + b"\x09" + data[6:])
     refused("of another run: its fingerprint is", wire.encode(make_shape(seed=1), TOKEN))
@@ -177,7 +177,7 @@ def test_one_wrong_bit_anywhere_is_noticed():
 
 def test_names_are_of_the_run_and_the_senders_own():
     data = wire.encode(SHAPE, TOKEN)
-    refused("in the name of 'anna', and the certificate is that of 'bert'", data, "bert")
+    refused("it claims to be from 'anna', and the certificate is that of 'bert'", data, "bert")
     refused("no agent named 'eve' in this run", header_of("seek", 0, "eve"))
     refused("by agent 4, and the agents of this run are 0 to 3", header_of("passed", 0, 1, 4, 0, "anna"))
     refused("length >= 1", header_of("seek", 0, ""))
@@ -327,7 +327,7 @@ def test_run_digests_follow_the_settings_and_not_their_order():
     [
         ({"digest": "xyz"}, "16 hex digits or more, and this is 'xyz'"),
         ({"agents": ()}, "one agent or more"),
-        ({"agents": ("a", "a")}, "a name of its own"),
+        ({"agents": ("a", "a")}, "each with its own name"),
         ({"agents": ("a" * 65,)}, "1 to 64 printable characters"),
         ({"agents": ("a\nb",)}, "1 to 64 printable characters"),
         ({"tokens": 0}, "one token or more"),

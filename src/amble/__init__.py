@@ -5,7 +5,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# what `amble.NAME` is and where it lives; each is imported when first used, so that `import amble` is light
+# where `amble.NAME` is defined; each is imported at its first use, so that `import amble` is fast
 _HOMES = {
     "amble.simulation.comparison": ["Comparison", "compare"],
     "amble.data.datasets": ["Dataset"],

@@ -7,14 +7,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-# NumPy's and JAX's arrays (and JAX's tracers) have no type in common. What is written for both is checked as if for
-# NumPy; what JAX alone runs says `Any`, and so does whatever is numpy or jax.numpy: a module is no type.
+# NumPy's and JAX's arrays (and JAX's tracers) have no type in common. Code for both is checked as if for NumPy; code
+# that only JAX runs uses `Any`, and so does a variable that is numpy or jax.numpy: a module is not a type.
 Array = NDArray[np.float64]
 Number = float | Array  # one number, or an array without axes
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.integer[Any]]
 Bits = np.uint64 | NDArray[np.uint64]
-Tree = Any  # an array, or a NamedTuple of trees: Python has no type for one of any kind
+Tree = Any  # an array, or a NamedTuple of trees: Python has no type for any NamedTuple
 BEYOND = 1e50  # a model beyond this has diverged
 
 
@@ -51,13 +51,13 @@ def leaves(tree: Tree) -> list[Array]:
     """The arrays of a tree, in order."""
     if not isinstance(tree, tuple):
         return [tree]
-    found: list[Array] = []
+    arrays: list[Array] = []
     for branch in tree:
         if isinstance(branch, tuple):
-            found += leaves(branch)
+            arrays += leaves(branch)
         else:
-            found.append(branch)
-    return found
+            arrays.append(branch)
+    return arrays
 
 
 def named_leaves(tree: Tree, name: str) -> dict[str, Array]:
@@ -71,7 +71,7 @@ def named_leaves(tree: Tree, name: str) -> dict[str, Array]:
 
 
 def from_named(like: Tree, name: str, arrays: dict[str, Array]) -> Tree:
-    """The NamedTuple that `named_leaves` took apart, `like` being one of its kind."""
+    """Rebuilds the NamedTuple that `named_leaves` took apart; `like` is one of the same kind."""
     if not isinstance(like, tuple):
         return arrays[name]
     if not like:
@@ -81,7 +81,7 @@ def from_named(like: Tree, name: str, arrays: dict[str, Array]) -> Tree:
 
 
 def as_tuple(name: str, arrays: dict[str, Array]) -> Tree:
-    """A NamedTuple of the names that `named_leaves` gave, where its class is not available."""
+    """A NamedTuple from the names of `named_leaves`, for when its class is not available."""
     if name in arrays:
         return arrays[name]
     keys = dict.fromkeys(key[len(name) + 1 :].partition(".")[0] for key in arrays if key.startswith(f"{name}."))

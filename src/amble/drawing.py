@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
 STYLES = ("-", "--", "-.")  # when the colours begin again
 DATES = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}  # left out, so that the same figure is the same bytes
-IN_TAG = r"(?=[^<>]*>)"  # what a figure says is left as it is
+IN_TAG = r"(?=[^<>]*>)"  # text in a figure is not changed
 FOR_PAGE = (
     (r"^.*?(?=<svg)|<!--.*?-->", ""),  # what a file begins with, and comments
-    (r"<defs>\s*<style.*?</defs>", ""),  # rules that would hold for the whole page
+    (r"<defs>\s*<style.*?</defs>", ""),  # style rules that would apply to the whole page
     (r'<g id="[^"]*"', "<g"),  # every figure has a figure_1 and an axes_1
     (r"\s*\n\s*", ""),
     (rf'font-family: [^;"]*;? ?{IN_TAG}', ""),  # the page's is used
@@ -36,7 +36,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def literal(text: str) -> str:
-    """Text of a user's that matplotlib does not read as a formula."""
+    """A user's text, escaped so that matplotlib does not read it as a formula."""
     return text.replace("$", r"\$")
 
 
@@ -61,7 +61,7 @@ def save(figure: "Figure", path: Path) -> Path:
 def svg(figure: "Figure", name: str) -> str:
     """The figure as a part of a page, whose ink, paper and font it takes. `name` makes its ids unique on the page."""
     for artist in figure.findobj():
-        artist.set_clip_on(False)  # nothing lies outside its axes, and every clip would be an element more
+        artist.set_clip_on(False)  # nothing is outside the axes, and every clip would be one more element
     drawn = io.StringIO()
     metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with (

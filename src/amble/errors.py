@@ -12,12 +12,12 @@ NAMES_MAX, NEAR_MAX = 30, 5  # a sentence lists all names up to this many, or el
 
 
 class AmbleError(ValueError):
-    """Something given to amble cannot be used; the message says what was given, what is expected and what to do."""
+    """amble cannot use an input; the message says what was given, what is expected and what to do."""
 
 
 class Unusable(AmbleError):
     """A file or address that cannot be used. `problem` is what is wrong with it, without the advice that follows it:
-    whoever asked for the file may know better what to do."""
+    the caller may know better what to do."""
 
     problem: str = ""
 
@@ -38,15 +38,15 @@ def is_whole(value: object) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def unknown(kind: str, given: object, known: Iterable[str]) -> AmbleError:
+def unknown(kind: str, value: object, known: Iterable[str]) -> AmbleError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = sorted(known)
     if len(names) > NAMES_MAX:
-        names = difflib.get_close_matches(str(given), names, NEAR_MAX, 0.3) or names[:NAMES_MAX]
+        names = difflib.get_close_matches(str(value), names, NEAR_MAX, 0.3) or names[:NAMES_MAX]
     close = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(str(given).lower(), list(close), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(str(value).lower(), list(close), n=1, cutoff=0.6)
     hint = f"did you mean {close[near[0]]!r}? There are" if near else "choose one of"
-    return AmbleError(f"there is no {kind} named {given!r}; {hint} {', '.join(names)}.")
+    return AmbleError(f"there is no {kind} named {value!r}; {hint} {', '.join(names)}.")
 
 
 def few(texts: Sequence[str], most: int = 10) -> str:

@@ -9,7 +9,7 @@ from amble.errors import AmbleError
 
 
 def write_whole(files: dict[Path, bytes]) -> None:
-    """Write all files under temporary names, then rename them, so that nobody sees half a file or half the set."""
+    """Write all files under temporary names, then rename them, so that nobody sees half a file or half of the files."""
     try:
         for path, content in files.items():
             ending(path, ".part").write_bytes(content)
@@ -33,7 +33,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def lock(file: IO[bytes], wait: bool = False) -> None:
-    """Lock a file until it is closed, or its process dies. Where it is locked already, wait, or raise OSError.
+    """Lock a file until it is closed, or its process dies. If it is locked already, wait, or raise OSError.
 
     Some systems have no such locks; there, nothing happens.
     """

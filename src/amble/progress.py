@@ -75,7 +75,7 @@ class Meter:
 
 class Flag:
     """As threading.Event, but a signal's handler may set it while the main thread waits for it. An Event cannot: its
-    lock may be held by the very thread that the handler interrupts, which then waits for itself for ever."""
+    lock may be held by the thread that the handler interrupts, which would then wait for itself forever."""
 
     def __init__(self) -> None:
         self._is_set = False
@@ -116,11 +116,9 @@ _asked: list[Asked] = []  # what the outermost `interruptible` gave, while there
 
 @contextmanager
 def interruptible(patient: bool = False) -> Iterator[Asked]:
-    """Within it, Ctrl-C sets what is given instead of interrupting a computation.
-
-    A second Ctrl-C acts as usual, unless `patient`: then it, too, waits until what there is has been kept, and so does
-    SIGTERM. One within another shares what it was given. Outside the main thread, where Python gives no signals,
-    nothing changes.
+    """Inside this block, Ctrl-C sets a flag instead of interrupting a computation. A second Ctrl-C acts as usual,
+    unless `patient`: then it also waits until the results are saved, and so does SIGTERM. Nested blocks share one flag.
+    Outside the main thread, where Python gives no signals, nothing changes.
     """
     if _asked:
         yield _asked[0]
@@ -134,7 +132,7 @@ def interruptible(patient: bool = False) -> Iterator[Asked]:
 
     def ask(number: int, _: Any) -> None:
         if patient and not asked.is_set():
-            sys.stderr.write("\nstopping; what there is will be kept ...\n")
+            sys.stderr.write("\nstopping; the results so far will be kept ...\n")
         asked.set(number)
         if not patient:
             signal.signal(number, before[signal.Signals(number)])

@@ -30,7 +30,7 @@ def main() -> None:
     try:
         try:
             os.getcwd()
-        except FileNotFoundError:  # or every command that takes a path would fail in its own way
+        except FileNotFoundError:  # otherwise every command that takes a path would fail in its own way
             raise AmbleError("the folder that you are in has been deleted; go to another one (cd) first.") from None
         app()
     except AmbleError as error:

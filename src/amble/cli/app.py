@@ -5,13 +5,13 @@ from typing import Annotated, Any, final
 import typer
 from typer.core import TyperGroup
 
-# the groups of `amble --help` and the order of the commands in them; every command has its place here
+# the groups of `amble --help` and the order of their commands; every command must be here
 PANELS = {
     "Simulate": ("compare", "path", "reproduce", "report", "draw"),
     "Live": ("up", "survey", "init", "agent", "status", "stop", "join", "leave", "collect", "replay", "chaos"),
     "Data": ("data", "predict", "summary"),
 }
-WORDS = "amble.words"  # where a context keeps the words of the command line
+ARGUMENTS = "amble.arguments"  # where a context keeps the arguments of the command line
 ORDER = [name for names in PANELS.values() for name in names]
 
 
@@ -32,16 +32,16 @@ class Commands(TyperGroup):
         return command
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        ctx.meta[WORDS] = list(args)
+        ctx.meta[ARGUMENTS] = list(args)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """A word in place of a number is one sentence, like all other bad input."""
-        words = ctx.meta[WORDS]
+        """A word in place of a number gives one sentence, like all other bad input."""
+        arguments = ctx.meta[ARGUMENTS]
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            sentence = _no_number(error, words)
+            sentence = _no_number(error, arguments)
             if sentence is None:
                 raise
             raise sentence from error
@@ -50,8 +50,8 @@ class Commands(TyperGroup):
         return _with_plain_types(super().get_params(ctx))
 
 
-def _no_number(error: Any, words: list[str]) -> Exception | None:
-    """The sentence for an option that takes a number and was given something else; None for any other mistake."""
+def _no_number(error: Any, arguments: list[str]) -> Exception | None:
+    """The sentence for an option that needs a number and got something else; None for any other mistake."""
     from inspect import unwrap
     from itertools import pairwise
     from typing import get_type_hints
@@ -62,8 +62,8 @@ def _no_number(error: Any, words: list[str]) -> Exception | None:
     if param is None or callback is None:
         return None
     kinds = _leaves(get_type_hints(unwrap(callback)).get(param.name))
-    values = [after for word, after in pairwise(words) if word in param.opts]
-    values += [word.partition("=")[2] for word in words if word.partition("=")[0] in param.opts and "=" in word]
+    values = [after for word, after in pairwise(arguments) if word in param.opts]
+    values += [word.partition("=")[2] for word in arguments if word.partition("=")[0] in param.opts and "=" in word]
     if not kinds & {int, float} or not values:
         return None
     least = getattr(param, "min", getattr(getattr(param, "type", None), "min", None))  # typer's, or click's
@@ -121,12 +121,12 @@ def console() -> Any:
 
 
 def say_written(folder: Any, names: list[str], more: str = "") -> None:
-    """Which files were written, broken at the width of the screen."""
+    """Print which files were written, wrapped at the width of the screen."""
     console().print(f"written to {folder}/: {', '.join(names)}{more}", markup=False, highlight=False)
 
 
 def say(sentence: str, label: str = "", style: str = "yellow") -> None:
-    """Print a sentence as it is, after a coloured label: what it quotes may look like markup, as [model] does."""
+    """Print a sentence unchanged, after a coloured label: quoted text such as [model] may look like markup."""
     from rich.text import Text
 
     line = Text.assemble((f"{label} ", style), sentence) if label else Text(sentence)

@@ -8,40 +8,40 @@ import typer
 
 from amble.cli.app import app, say
 
-CHAOS_HELP = """Try the live protocol in a world that fails: simulated networks, disks and clocks, one seed for all.
+CHAOS_HELP = """Test the live protocol with simulated faults in networks, disks and clocks, which follow from one seed.
 
-In each seed a few agents train while messages are lost, doubled and late, links cut in one direction or both, agents
-killed, frozen, copied and restarted, disks hang, and clocks leap; then all heals. After every step it is checked that
-no token is lost or doubled, that accounts are exact, and in the end that the model is that of the agents who live.
-Seeds that are done are kept, and the same command goes on from there.
+In each seed a few agents train while messages are lost, doubled or late, links are cut in one direction or both, agents
+are killed, frozen, copied and restarted, disks hang, and clocks jump. Then the faults end. Checks run after every step:
+no token is lost or doubled, and accounts are exact. At the end the model must be that of the living agents.
+Finished seeds are kept, and the same command continues from there.
 
 **Examples**
 
 `amble chaos --seeds 10000 --minutes 10`
 
-`amble chaos --seed 17 --trace` - the story of one seed: who sent what to whom, who crashed, what was reissued
+`amble chaos --seed 17 --trace` - what happened in one seed: who sent what to whom, who crashed, what was reissued
 """
 
 
-@app.command(help=CHAOS_HELP, short_help="Try the live protocol under simulated faults.")
+@app.command(help=CHAOS_HELP, short_help="Test the live protocol under simulated faults.")
 def chaos(
     seeds: Annotated[int, typer.Option(help="How many seeds.", min=1)] = 1000,
     first_seed: Annotated[int, typer.Option(help="The first of them.", min=0)] = 0,
-    faults: Annotated[int, typer.Option(help="Faults in each seed; then the world heals.", min=1)] = 1000,
-    minutes: Annotated[float, typer.Option(help="Stop after this time; what is done is kept.")] = 10.0,
+    faults: Annotated[int, typer.Option(help="Faults per seed; after them, nothing fails.", min=1)] = 1000,
+    minutes: Annotated[float, typer.Option(help="Stop after this time; finished seeds are kept.")] = 10.0,
     seed: Annotated[int | None, typer.Option(help="Run this one seed only, and keep nothing.", min=0)] = None,
-    trace: Annotated[bool, typer.Option("--trace", help="Print the story of --seed.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Print what happens in --seed.")] = False,
     workers: Annotated[
-        int | None, typer.Option(help="How many processes work at once.  [default: one per core]", min=1)
+        int | None, typer.Option(help="How many processes run at once.  [default: one per core]", min=1)
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where seeds that are done are kept.")] = Path("chaos.json"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file for finished seeds.")] = Path("chaos.json"),
 ) -> None:
     from amble.errors import AmbleError
     from amble.live.chaos import seeds as live
     from amble.progress import interruptible
 
     if seed is None and trace:
-        raise AmbleError("--trace tells the story of one seed; say which with --seed.")
+        raise AmbleError("--trace shows one seed; say which with --seed.")
     if seed is not None:
         result = live.run_seed(seed, faults, typer.echo if trace else None)
         show(1, sum(result["faults"].values()), result["faults"], result["counted"], [result], faults)
@@ -56,14 +56,14 @@ def chaos(
         finished = run_all(state, [each for each in wanted if each not in state.done], wanted, minutes * 60, workers)
     if not finished:
         left = sum(each not in state.done for each in wanted)
-        say(f"{left} seeds are left; the same command goes on from there.", "stopped:")
+        say(f"{left} seeds are left; the same command continues from there.", "stopped:")
     show(len(state.done), state.kinds.total(), state.kinds, state.counted, state.broken, faults)
     if asked.is_set():
         raise typer.Exit(asked.code)
 
 
 def run_all(state: Any, left: list[int], wanted: range, limit_s: float, workers: int | None) -> bool:
-    """All seeds that are left, in batches, until the time is over or Ctrl-C comes."""
+    """Run all remaining seeds, in batches, until the time is over or Ctrl-C comes."""
     from concurrent.futures import FIRST_COMPLETED, Future, wait
 
     from amble.live.chaos import seeds as live
@@ -90,12 +90,12 @@ def run_all(state: Any, left: list[int], wanted: range, limit_s: float, workers:
 
 
 def show(seeds: int, total: int, kinds: Any, counted: Any, broken: list[Any], faults: int) -> None:
-    """What was done; and if something broke, how to see it again, and exit code 1."""
+    """Print what was done; if a check failed, print how to repeat it, and exit with 1."""
     named = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: -item[1]))
     say(f"{seeds:,} seed{'s' * (seeds != 1)}, {total:,} faults: {named}")
     say(
-        f"{counted.get('visit', 0):,} visits, {counted.get('reissue', 0):,} re-issues, "
-        f"{counted.get('recount', 0):,} recounts by a neighbour, {counted.get('absorbed', 0):,} absorptions, "
+        f"{counted.get('visit', 0):,} visits, {counted.get('reissue', 0):,} reissues, "
+        f"{counted.get('recount', 0):,} recounts by a neighbour, {counted.get('absorbed', 0):,} old copies discarded, "
         f"{counted.get('stopped', 0):,} agents that stopped"
     )
     wrong = [each for each in broken if each["broken"]]

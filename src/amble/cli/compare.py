@@ -23,13 +23,13 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 
 `amble compare -m all --tune` - every method, each with its step or penalty chosen by the same small search
 
-`amble compare -m WPG:alpha=0.5 -m I-BCD --tune` - a value that you give is kept: only I-BCD's penalty is chosen
+`amble compare -m WPG:alpha=0.5 -m I-BCD --tune` - a value that you set is kept: only I-BCD's penalty is chosen
 
 `amble compare --data rows.csv --target price --one-hot` - a file of your own: .csv, .tsv, .npz, .parquet, LIBSVM text
 
-`amble compare --data rows.csv --by site` - one agent per site: the column says whose a row is
+`amble compare --data rows.csv --by site` - one agent per site: the column says to which site a row belongs
 
-`amble compare --data digits --how dirichlet --alpha 0.1` - agents that hold unlike labels
+`amble compare --data digits --how dirichlet --alpha 0.1` - agents with different labels
 
 `amble compare -m Relay --l1 0.01 --unpenalised age` - the lasso: some coefficients are exactly zero
 
@@ -37,7 +37,7 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 
 `amble compare --walk metropolis --timing walkman --time-s 500`
 
-`amble compare examples/experiment.toml --seed 3` - settings from a file; options given here win
+`amble compare examples/experiment.toml --seed 3` - settings from a file; options override them
 
 `amble compare --slow 3=10,5=10` - agents 3 and 5 compute ten times slower than the others
 
@@ -46,7 +46,7 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 
 
 def of(panel: str, *names: str, **settings: Any) -> Any:
-    """An option of one group of the help, which has its default in its words: the file's settings come between."""
+    """An option of one group of the help. Its default is in the text, because settings of the file override it."""
     return typer.Option(*names, rich_help_panel=panel, show_default=False, **settings)
 
 
@@ -79,15 +79,15 @@ def compare(
     agents: Annotated[int | None, of(SPLIT, "--agents", "-n", help="How many agents.  [default: 20]")] = None,
     how: Annotated[
         str | None,
-        of(SPLIT, help="Who holds what: even, sorted, by-label, dirichlet, by-sizes.  [default: even]"),
+        of(SPLIT, help="Which agent holds which rows: even, sorted, by-label, dirichlet, by-sizes.  [default: even]"),
     ] = None,
     alpha: Annotated[
-        float | None, of(SPLIT, help="Of dirichlet: the smaller, the less alike agents are.  [default: 0.5]")
+        float | None, of(SPLIT, help="Of dirichlet: the smaller it is, the more agents differ.  [default: 0.5]")
     ] = None,
     sizes: Annotated[
         str | None, of(SPLIT, metavar="<n,n,...>", help="Of by-sizes: rows per agent, or shares such as 0.5,0.3,0.2.")
     ] = None,
-    test: Annotated[float | None, of(SPLIT, help="Share of rows held out to test on.  [default: 0.2]")] = None,
+    test: Annotated[float | None, of(SPLIT, help="Share of rows kept for testing.  [default: 0.2]")] = None,
     loss: Annotated[str | None, of(SPLIT, help="{losses}.  [default: by task and number of classes]")] = None,
     ridge: Annotated[
         float | None, of(SPLIT, help="Weight of the squared model in the loss.  [default: 0.0001]")
@@ -132,14 +132,14 @@ def compare(
         Path | None, of(RUN, help="The initial model: a .npy file, as numpy.save(path, run.model) writes it.")
     ] = None,
     tune: Annotated[
-        bool, of(RUN, "--tune", help="Choose steps and penalties that are not given, by pilot runs.")
+        bool, of(RUN, "--tune", help="Choose the steps and penalties that you do not set, by pilot runs.")
     ] = False,
     penalised: Annotated[
         bool, of(RUN, "--penalised", help="Record the paper's F (eq. 3, 10) of methods that minimise it.")
     ] = False,
     every: Annotated[
         int | None,
-        of(RUN, help="Record after each so many hops, or rounds.  [default: each 2 % further than the last]"),
+        of(RUN, help="Record every so many hops, or rounds.  [default: whenever the hops have grown by 2 %]"),
     ] = None,
     out: Annotated[
         Path | None, of(RUN, "--out", "-o", help="Folder for figures and runs.  [default: amble-out]")
@@ -158,7 +158,7 @@ def compare(
     from amble.simulation.comparison import file_name
     from amble.simulation.experiment import Experiment, parse, parse_columns, parse_sizes, parse_slow, read
 
-    given: dict[str, Any] = {} if experiment is None else read(experiment)
+    values: dict[str, Any] = {} if experiment is None else read(experiment)
     for key in ("experiment", "no_scale", "no_intercept", "timing", "slow", "method", "again"):
         del options[key]
     options |= {
@@ -174,14 +174,14 @@ def compare(
         "out": None if out is None else str(out),
         "methods": [parse(text) for text in method] if method else None,
     }
-    given |= {key: value for key, value in options.items() if value is not None}
+    values |= {key: value for key, value in options.items() if value is not None}
     if timing is not None:
         parsed = parse(timing)
-        given["timing"] = {"model": parsed.pop("name"), **parsed}
+        values["timing"] = {"model": parsed.pop("name"), **parsed}
     if slow is not None:
-        base = given.get("timing", "paper")
-        given["timing"] = {**(base if isinstance(base, dict) else {"model": str(base)}), "slowdown": parse_slow(slow)}
-    settings = Experiment().with_settings(given)
+        base = values.get("timing", "paper")
+        values["timing"] = {**(base if isinstance(base, dict) else {"model": str(base)}), "slowdown": parse_slow(slow)}
+    settings = Experiment().with_settings(values)
     folder, screen = Path(settings.out), console()
     with interruptible(patient=True) as asked, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -189,7 +189,7 @@ def compare(
         for note in dict.fromkeys(str(each.message) for each in caught):
             say(note, "note:")
         if not chosen.runs:
-            say("before the first run; nothing was written.", "stopped")
+            say("before the first run ended; nothing was written.", "stopped")
             raise typer.Exit(asked.code)
         if target_note := settings.target_note(chosen[0].problem.get("target")):
             say(target_note, "note:")
@@ -198,7 +198,7 @@ def compare(
         names = [f"{file_name(k, run)}.json" for k, run in enumerate(chosen, 1)] + draw_all(chosen, folder)
         say_written(folder, names, " (each .json with its .npz)")
         if asked.is_set():
-            say("the table and files hold what was done until then.", "stopped early:")
+            say("the table and the files have what was done until then.", "stopped early:")
             raise typer.Exit(asked.code)
 
 
@@ -213,7 +213,7 @@ def steps_note(chosen: Any, tune: bool) -> str:
 
 
 def draw_all(chosen: Any, folder: Path) -> list[str]:
-    """The comparison's figure, who holds what, and the two pictures of the run with most tokens."""
+    """The comparison's figure, which agent holds which rows, and two pictures of the run with most tokens."""
     from amble.problem.picture import partition_picture
     from amble.schedule.rounds import Rounds
 

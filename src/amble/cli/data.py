@@ -1,4 +1,4 @@
-"""amble data: which data sets are known by name, where they are, and how to get them."""
+"""amble data: the named data sets, where they are, and how to get them."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,7 +7,7 @@ import typer
 
 from amble.cli.app import Commands, app, console, say
 
-DATA_HELP = """The data sets known by name, and where each is.
+DATA_HELP = """The named data sets, and where each is.
 
 **Examples**
 
@@ -17,7 +17,7 @@ DATA_HELP = """The data sets known by name, and where each is.
 
 `amble data get all`
 
-Files are looked for in the folder that the environment variable AMBLE_DATA names, then in the cache folder. A file of
+amble looks for files in the folder that the environment variable AMBLE_DATA names, then in the cache folder. A file of
 your own needs no name here: `amble compare --data rows.csv`.
 """
 
@@ -58,12 +58,12 @@ def where(name: str, known: Any) -> str:
     """The folder of a set's files, or how to get them."""
     from amble.data.cache import find
 
-    found = [find(part) for part in known.parts]
-    if not found:
+    paths = [find(part) for part in known.parts]
+    if not paths:
         return "embedded"
-    if None in found:
+    if None in paths:
         return f"not here: amble data get {name}"
-    return ", ".join(dict.fromkeys(short(path.parent) for path in found if path is not None))
+    return ", ".join(dict.fromkeys(short(path.parent) for path in paths if path is not None))
 
 
 def short(folder: Path) -> str:
@@ -75,7 +75,7 @@ def short(folder: Path) -> str:
 def get(
     names: Annotated[list[str], typer.Argument(help="Names of data sets, or all.", metavar="NAME...")],
 ) -> None:
-    """Download data sets to the cache folder; each file is checked, and kept only if it is whole and right.
+    """Download data sets to the cache folder. Each file is checked, and kept only if it is complete and correct.
 
     **Example**
 

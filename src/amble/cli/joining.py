@@ -8,14 +8,14 @@ import typer
 from amble.cli.app import app, console, say
 
 
-@app.command(short_help="Invite an agent into a live run that is under way.")
+@app.command(short_help="Invite an agent into a live run.")
 def join(
     bundle: Annotated[Path, typer.Argument(help="The bundle that amble init made, with its authority.")],
     name: Annotated[str, typer.Argument(help="The newcomer's name.")],
-    host: Annotated[str, typer.Option(help="Where others reach it.")],
+    host: Annotated[str, typer.Option(help="The host name or address at which others reach it.")],
     port: Annotated[int, typer.Option(help="The port it listens on.")],
     near: Annotated[
-        list[str], typer.Option(metavar="<name>", help="A neighbour of it, an agent of the run; give one or more.")
+        list[str], typer.Option(metavar="<name>", help="Its neighbour, an agent of the run; give one or more.")
     ],
     data: Annotated[str | None, typer.Option(help="Its data file's name, in its folder.")] = None,
     days: Annotated[int, typer.Option(help="How many days its certificate is valid.")] = 365,
@@ -23,8 +23,8 @@ def join(
     """Make a folder for one more agent, with a certificate and an invitation signed by the run's authority.
 
     Copy the folder to the newcomer's machine and start it there with amble agent, while the run goes on: it shows its
-    invitation to its neighbours, they let it in, and its data are in the model from its first visit. Nothing has to be
-    done on any other machine.
+    invitation to its neighbours, they accept it, and its data are in the model from its first visit. You need to do
+    nothing on the other machines.
 
     **Example**
 
@@ -40,20 +40,20 @@ def join(
     off = [m for m, before in enumerate(made.after) if not before]
     say(f"written to {bundle / name}: {name} at place {made.index}, beside {', '.join(near)}")
     if off and (ways := joining.pairs(bundle.absolute(), off[0])):
-        note = f"its data are in all the same, but {len(off)} of {len(made.after)} tokens come by less often"
-        better = f"beside two that follow each other on their way they would not: {', '.join(ways[:4])}"
+        note = f"its data will be in the model, but {len(off)} of {len(made.after)} tokens will visit it less often"
+        better = f"to avoid this, choose two neighbours that follow each other on the walk: {', '.join(ways[:4])}"
         say(f"{note}; {better}.", "note:")
-    say(f"Copy it to its machine, and there: amble agent {name}")
+    say(f"Copy the folder to its machine, and run there: amble agent {name}")
 
 
-@app.command(short_help="Let an agent leave a live run, with all that it gave.")
+@app.command(short_help="Let an agent leave a live run, and remove its gifts from the model.")
 def leave(
     folder: Annotated[Path, typer.Argument(help="The agent's folder, on the machine where it runs.")],
-    within_s: Annotated[float, typer.Option("--within", help="Seconds; then it goes as it is.")] = 30.0,
+    within_s: Annotated[float, typer.Option("--within", help="Seconds until it leaves anyway.")] = 30.0,
 ) -> None:
-    """Take what an agent gave out of the model, hand its tokens on, and end it; the run goes on without it.
+    """Remove an agent's gifts from the model, pass on its tokens, and end it. The run goes on without it.
 
-    Tokens that do not pass in time are recounted without it, as without an agent that died. Exit code 1 then.
+    A token that does not come in time is recounted without it, as if the agent had died. The exit code is then 1.
 
     **Example**
 

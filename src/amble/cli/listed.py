@@ -1,4 +1,4 @@
-"""What the help of a command lists from registries: methods, losses, networks."""
+"""Lists for the help, from the registries: methods, losses, networks."""
 
 from typing import Any, final
 
@@ -7,7 +7,7 @@ from typer.core import TyperCommand
 
 @final
 class WithNames(TyperCommand):
-    """In its help {methods}, {losses} and {networks} are all of their registry, which only the help loads."""
+    """In the help, {methods}, {losses} and {networks} become lists of their registries. Only the help loads them."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         from amble.losses import LOSSES
@@ -22,7 +22,7 @@ class WithNames(TyperCommand):
 
 
 def methods_help() -> str:
-    """Every method with its settings, their defaults and, behind these, their other choices."""
+    """Every method with its settings, their defaults and then their other choices."""
     from dataclasses import fields
 
     from amble.methods import METHODS, is_round

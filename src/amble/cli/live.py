@@ -8,10 +8,10 @@ import typer
 
 from amble.cli.app import app, console, say
 
-INIT_HELP = """Prepare a live run: certificates and settings, one folder for each agent's machine.
+INIT_HELP = """Prepare a live run: certificates and settings, one folder per agent.
 
 The bundle has a folder for each agent (agent.toml, its certificate and key, the authority's certificate): copy it to
-that agent's machine, and nowhere else. The folder authority stays where it is: who has its key can let anybody in.
+that agent's machine, and nowhere else. Do not copy the folder authority: anyone who has its key can admit anybody.
 
 **Examples**
 
@@ -19,7 +19,7 @@ that agent's machine, and nowhere else. The folder authority stays where it is: 
 
 `amble init run.toml -o bundle`
 
-`amble init run.toml -o bundle --renew` - new certificates and keys by the same authority, the same settings
+`amble init run.toml -o bundle --renew` - new certificates and keys from the same authority, the same settings
 """
 
 
@@ -28,9 +28,7 @@ def init(
     run: Annotated[Path | None, typer.Argument(help="The run's TOML file.", show_default=False)] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The bundle: a new folder.")] = Path("bundle"),
     days: Annotated[int, typer.Option(help="How many days the agents' certificates are valid.")] = 365,
-    renew: Annotated[
-        bool, typer.Option("--renew", help="Only make new certificates, in a bundle that is there.")
-    ] = False,
+    renew: Annotated[bool, typer.Option("--renew", help="Only make new certificates, in an existing bundle.")] = False,
     example: Annotated[bool, typer.Option("--example", help="Print a run file to begin with, and exit.")] = False,
 ) -> None:
     from amble.errors import AmbleError, few, need
@@ -58,12 +56,12 @@ def init(
 def agent(
     folder: Annotated[Path, typer.Argument(help="The agent's folder, as amble init made it.")],
     data: Annotated[Path | None, typer.Option(help="Its data file; without it, the one that the run names.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Only check that it could start, and end.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check whether it could start, and exit.")] = False,
     leash: Annotated[bool, typer.Option("--leash", hidden=True, help="End when standard input does.")] = False,
 ) -> None:
-    """Run one agent until the run ends. Its data stay here: only the token's numbers travel.
+    """Run one agent until the run ends. Its data stay here: only the token's numbers are sent.
 
-    Started again after a crash, it goes on from its journal. Ctrl-C, or SIGTERM, ends it cleanly at any time.
+    If it is started again after a crash, it continues from its journal. Ctrl-C or SIGTERM ends it cleanly at any time.
 
     Exit code 0 when the run has ended and the agent has its model, or the agent has left. 2 if it did not start; why is
     also in `amble status`. 3 if the run has ended and the agent has no model: no token came to it, or the run diverged.
@@ -86,16 +84,16 @@ def agent(
 
     if check:
         raise typer.Exit(_check(folder, data))
-    words = [str(folder), *(["--data", str(data)] if data else []), *(["--leash"] if leash else [])]
-    if os.name == "posix":  # the agent in place of this process: it needs nothing of the command line's libraries
-        os.execv(sys.executable, [sys.executable, "-m", "amble.live", *words])
+    arguments = [str(folder), *(["--data", str(data)] if data else []), *(["--leash"] if leash else [])]
+    if os.name == "posix":  # replaces this process by the agent, which needs none of the command line's libraries
+        os.execv(sys.executable, [sys.executable, "-m", "amble.live", *arguments])
     from amble.live.__main__ import main
 
-    main(words)
+    main(arguments)
 
 
 def _check(folder: Path, data: Path | None) -> int:
-    """One line for each thing that was looked at; the exit code."""
+    """Print one line per check, and return the exit code."""
     from amble.errors import need
 
     need("cryptography", "live")
@@ -106,7 +104,7 @@ def _check(folder: Path, data: Path | None) -> int:
     for each in check(folder, data):
         wrong += each.outcome == "wrong"
         style = {"ok": "green", "note": "yellow", "wrong": "red"}[each.outcome]
-        line = f"{each.what}: {each.words}"
+        line = f"{each.what}: {each.sentence}"
         if screen.is_terminal:  # for a program each stays one line
             line = textwrap.fill(indent + line, screen.width, subsequent_indent=indent, break_on_hyphens=False).lstrip()
         say(line, f"{each.outcome:5}", style)

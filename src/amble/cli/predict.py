@@ -16,7 +16,7 @@ def predict(
     target: Annotated[str | None, typer.Option(help="The target column, if there is one, by name or number.")] = None,
     header: Annotated[bool | None, typer.Option(help="Whether the first row of a .csv names the columns.")] = None,
 ) -> None:
-    """Predict with a model: one line a row, in the target's own units, or its label.
+    """Predict with a model: one line per row, with the target in its own units, or the label.
 
     If the file has the target too, says how good the predictions are: accuracy, or NMSE (0 is right, 1 is no better
     than the mean).
@@ -46,18 +46,18 @@ def predict(
     loaded = find_model(model)
     X, y = predicting.read_rows(loaded, rows, target, header)
     guess = loaded.predict(X, exposure=predicting.read_exposure(loaded, rows, header))
-    held = io.StringIO()
-    writer = csv.writer(held, lineterminator="\n")
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
     writer.writerows([[loaded.target if isinstance(loaded.target, str) else "prediction"]])
     writer.writerows([value] for value in guess.tolist())
     if out is None:
-        sys.stdout.write(held.getvalue())
+        sys.stdout.write(table.getvalue())
     else:
         try:
-            write_whole({out: held.getvalue().encode()})
+            write_whole({out: table.getvalue().encode()})
         except OSError as error:
             raise AmbleError(
-                f"{out} cannot be written ({error.strerror}); give a file in a folder of yours."
+                f"{out} cannot be written ({error.strerror}); give a file in a folder that you can write to."
             ) from error
         sys.stderr.write(f"{len(guess):,} predictions written to {out}\n")
     if y is not None:

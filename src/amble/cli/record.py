@@ -7,7 +7,7 @@ import typer
 
 from amble.cli.app import app, say
 
-FOLDERS = typer.Argument(help="Agents' folders, or a folder that holds several.", show_default=False)
+FOLDERS = typer.Argument(help="Agents' folders, or a folder that contains several.", show_default=False)
 
 
 @app.command(short_help="Gather the record of a live run from agents' folders.")
@@ -15,10 +15,9 @@ def collect(
     folders: Annotated[list[Path], FOLDERS],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for record.npz.")] = Path("run"),
 ) -> None:
-    """Gather who visited which token when, and what else happened, into one file, after the run has ended.
-
-    It holds digests of tokens, and nothing of any agent's data, dual, slot or gradient. Copy agents' folders here, or
-    only agent.toml, journal.db (with journal.db-wal, if there is one) and status.json of each.
+    """Gather into one file which agent visited which token when, and all other events, after the run has ended. The
+    file has digests of tokens, but no agent's data, dual, slot or gradient. Copy agents' folders here, or only
+    agent.toml, journal.db (with journal.db-wal, if there is one) and status.json of each.
 
     **Example**
 
@@ -32,26 +31,26 @@ def collect(
 
     gathered = gather.collect(gather.agent_folders(folders))
     if not gathered.hops:
-        raise AmbleError("no visit is recorded in these folders; give those that the agents ran in.")
+        raise AmbleError("no visit is recorded in these folders; give the folders in which the agents ran.")
     make_folder(out)
     record.save(gathered, out / record.FILE)
     missing = [name for name in gathered.agents if name and name not in gathered.visits]
     others = ", ".join(f"{times} {kind}" for kind, times in sorted(gathered.counts().items()))
     known, active = sum(map(bool, gathered.agents)), sum(map(bool, gathered.visits.values()))
-    words = f"{count(gathered.hops, 'visit')} by {active} of {known} agents ({others or 'no events'})"
-    say(f"written to {out / record.FILE}: {words}")
+    summary = f"{count(gathered.hops, 'visit')} by {active} of {known} agents ({others or 'no events'})"
+    say(f"written to {out / record.FILE}: {summary}")
     visit_ms, hop_ms = 1e3 * measured.compute_s(gathered).mean(), 1e3 * measured.hops_of(gathered).mean_s
     say(f"a visit took {visit_ms:.3g} ms, a hop {hop_ms:.3g} ms")
     for cut in gathered.cuts():
         say(f"{cut}; amble replay needs them", "note:")
     if missing:
-        say(f"not at hand: {', '.join(missing)}", "note:")
+        say(f"missing here: {', '.join(missing)}", "note:")
 
 
-@app.command(short_help="Make every visit of a live run again, and compare.")
+@app.command(short_help="Recompute every visit of a live run, and compare.")
 def replay(folders: Annotated[list[Path], FOLDERS]) -> None:
-    """Make every visit again from the record and the data in the agents' folders, and compare every token's digest,
-    before and after. Exit code 1 if one differs or could not be made again.
+    """Recompute every visit from the record and the data in the agents' folders, and compare every token's digest,
+    before and after. The exit code is 1 if a digest differs or a visit could not be recomputed.
 
     **Example**
 

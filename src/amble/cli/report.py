@@ -7,9 +7,9 @@ import typer
 
 from amble.cli.app import app, say_written
 
-REPORT_HELP = """Make one web page from saved runs, that opens without a network: plots, tables, settings.
+REPORT_HELP = """Make one web page from saved runs, which opens without internet access: plots, tables, settings.
 
-Runs of the same data and network are shown together, and runs that differ in their seed only become one line with a
+Runs of the same data and network are shown together, and runs that differ only in their seed become one line with a
 band. Beside the page are written curves.csv (every record) and a figure for each data set, as PNG and SVG.
 
 **Examples**
@@ -31,7 +31,7 @@ def report(
     out: Annotated[Path, typer.Option("--out", "-o", help="The page; the other files go beside it.")] = Path(
         "report.html"
     ),
-    again: Annotated[bool, typer.Option("--again", help="Replace the page that is there.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Replace an existing page.")] = False,
     title: Annotated[str, typer.Option(help="The page's heading.")] = "Report of runs",
 ) -> None:
     from amble.errors import AmbleError
@@ -43,7 +43,7 @@ def report(
     if out.suffix.lower() not in (".html", ".htm") or out.is_dir():
         raise AmbleError(f"{str(out)!r} was given for the page; give a file that ends in .html.")
     if out.exists() and not again:
-        raise AmbleError(f"{out} is there already; give another page with --out, or --again to replace it.")
+        raise AmbleError(f"{out} exists already; give another page with --out, or --again to replace it.")
     sections = group(find_runs(runs or ()))
     make_folder(out.parent)
     written = write_report(out, Page(title, sections))

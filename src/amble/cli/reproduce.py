@@ -27,25 +27,25 @@ def reproduce(
         str, typer.Option(help="Seconds of a visit: measured on this machine once, or the fixed cost model.")
     ] = "measured",
     workers: Annotated[
-        int | None, typer.Option(help="How many processes work at once.  [default: one per core]", min=1)
+        int | None, typer.Option(help="How many processes run at once.  [default: one per core]", min=1)
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the page, the figures and the runs.")] = Path(
         "amble-paper"
     ),
 ) -> None:
-    """Run the paper's numerical section again: cpusmall, cadata, ijcnn1 and USPS, its methods at its settings, every
-    method tuned, and Relay; then say, figure by figure, which of the paper's claims held. All methods of a figure
-    have the same virtual time and the same communication. Without --figure also its claims about the size and the kind
-    of the network, and its worked example; with --figure these other claims are left out.
+    """Repeat the paper's numerical section: cpusmall, cadata, ijcnn1 and USPS, its methods at its settings, every
+    method tuned, and Relay. Then say, figure by figure, which of the paper's claims held. All methods of a figure have
+    the same virtual time and the same communication. Without --figure, the claims about the size and the kind of the
+    network and the worked example are tested too.
 
-    Runs that are done are kept and not made again; Ctrl-C stops, and the same command goes on from there. Data sets
-    that are not on this machine are fetched first (`amble data` lists them).
+    Finished runs are kept and not repeated. Ctrl-C stops, and the same command continues from there. Data sets that are
+    not on this machine are downloaded first (`amble data` lists them).
 
     **Examples**
 
     `amble reproduce --quick` - a first look, much sooner
 
-    `amble reproduce` - all of it; the page is amble-paper/report.html
+    `amble reproduce` - everything; the page is amble-paper/report.html
 
     `amble reproduce -f 3 -f 4 --seeds 5 -o mine`
 
@@ -73,7 +73,7 @@ def reproduce(
     if quick:
         chosen = [plan.quickly(each) for each in chosen]
     for each in chosen:
-        ensure(each.data)  # before any work: fetched if need be, or one sentence on what to do
+        ensure(each.data)  # before any work: downloaded if necessary, or one sentence on what to do
     make_folder(out / "runs")
     screen = console()
     own_seeds = plan.SEEDS if seeds is None else range(seeds)
@@ -82,7 +82,7 @@ def reproduce(
     planned = claim_trials.trials(quick, own_seeds) if figure is None else []
     trials = None if made is None else claim_trials.make_trials(planned, out / claim_trials.FOLDER, workers)
     if made is None or trials is None:
-        say(f"what is done is kept in {out}; the same command goes on from there.", "stopped:")
+        say(f"finished runs are kept in {out}; the same command continues from there.", "stopped:")
         raise typer.Exit(130)
     sections = []
     for each in chosen:
@@ -95,5 +95,5 @@ def reproduce(
     if others:
         screen.print(verdict_table("Other claims", {"verdict": [claim for study in others for claim in study.claims]}))
     if figure is not None:
-        say("Other claims were left out, as --figure was given; without it they are tested.")
+        say("The other claims are not tested with --figure; leave it out to test them.")
     say_written(out, [path.name for path in written], f"; the runs are in {out}/runs")

@@ -8,12 +8,12 @@ import typer
 from amble.cli.app import app, console
 from amble.cli.record import FOLDERS
 
-FAILED = ("diverged", "lost")  # causes of an end that is no success
+FAILED = ("diverged", "lost")  # causes of an end that count as a failure
 
-STATUS_HELP = """Say how agents are: who is up, where the tokens are, how far the model moves, who waits for whom.
+STATUS_HELP = """Show the state of agents: who is up, where the tokens are, how far the model moves, who waits for whom.
 
-Reads what each agent writes into its folder twice a second, and looks whether its process runs; nothing is asked of the
-agents. Of neighbours whose folders are elsewhere, it says whether they are linked.
+It reads what each agent writes into its folder twice a second, and checks whether its process runs. It sends nothing to
+the agents. Of neighbours whose folders are elsewhere, it says whether they are linked.
 
 States: unstarted, joining (no token has come yet), up, leaving, left, ending (the run has ended), ended, refused (it
 did not start), down (killed, frozen, silent, without a link, or ended early).
@@ -26,11 +26,11 @@ Exit code 0. With --watch: 0 when the run has ended, 1 if it diverged or its tok
 
 `amble status amble-up --watch` - until the run ends, or Ctrl-C
 
-`amble status amble-up --json` - for scripts; with --watch one line of JSON per look
+`amble status amble-up --json` - for scripts; with --watch one line of JSON per refresh
 """
 
 
-@app.command(help=STATUS_HELP, short_help="Say how agents of a live run are: states, tokens, who waits for whom.")
+@app.command(help=STATUS_HELP, short_help="Show agents of a live run: states, tokens, who waits for whom.")
 def status(
     folders: Annotated[list[Path], FOLDERS],
     watch: Annotated[bool, typer.Option("--watch", help="Show it until the run ends, or Ctrl-C.")] = False,
@@ -56,16 +56,16 @@ def status(
         raise typer.Exit(1)
 
 
-@app.command(short_help="End a live run cleanly, everywhere.")
+@app.command(short_help="End a live run cleanly, on all agents.")
 def stop(
     folders: Annotated[list[Path], FOLDERS],
-    within_s: Annotated[float, typer.Option("--within", help="Seconds that the agents may take.")] = 30.0,
+    within_s: Annotated[float, typer.Option("--within", help="Seconds to wait for the agents to end.")] = 30.0,
 ) -> None:
-    """End the whole run, as its stop rule does: every agent, also on other machines, writes its model and ends.
+    """End the whole run in the same way as its stop rule: every agent, on every machine, writes its model and ends.
 
-    The agents that run on this machine are asked, each by a file in its folder, and tell their neighbours, who tell
-    theirs. Agents that are down hear of it when they are started again. Exit code 0 when all agents in these folders
-    have ended, 1 if one has not in time or the run had diverged or lost its tokens by then, 2 if none runs.
+    The command asks the agents that run on this machine, by a file in each folder. They tell their neighbours, and so
+    on. Agents that are down learn of it when they are started again. Exit code 0 when all agents in these folders have
+    ended, 1 if one has not in time or the run had diverged or lost its tokens by then, 2 if none runs.
 
     **Examples**
 

@@ -8,12 +8,12 @@ import typer
 from amble.cli.app import app, console, say
 from amble.cli.listed import WithNames
 
-UP_HELP = """Train on this machine with real agents: one process each, their own rows, mTLS between them, no server.
+UP_HELP = """Train on this machine with real agents: one process per agent, its own rows, mTLS between them, no server.
 
-Shows who is up and where the tokens are, and ends when the model has converged (--tolerance), or after --hops or
---seconds. The folder then holds model.npz (see: amble predict), record.npz, and one folder per agent with its settings,
-certificate, rows, journal and log. At last every visit is made again from the record and compared, which also gives
-curves for amble report. Ctrl-C, or SIGTERM, stops all and keeps what there is.
+It shows which agents are up and where the tokens are. It ends when the model has converged (--tolerance), or after
+--hops or --seconds. The folder then has model.npz (see: amble predict), record.npz, and one folder per agent with its
+settings, certificate, rows, journal and log. At the end it recomputes every visit from the record and compares the
+digests, which also gives curves for amble report. Ctrl-C or SIGTERM stops all agents and keeps the results so far.
 
 **Examples**
 
@@ -42,8 +42,12 @@ def up(
     header: Annotated[bool | None, typer.Option(help="Of a file: whether its first row names the columns.")] = None,
     one_hot: Annotated[bool, typer.Option("--one-hot", help="Of a file: make columns of text categories.")] = False,
     agents: Annotated[int, typer.Option("--agents", "-n", help="How many agents.")] = 8,
-    how: Annotated[str, typer.Option(help="Who holds what: even, sorted, by-label, dirichlet, by-sizes.")] = "even",
-    alpha: Annotated[float | None, typer.Option(help="Of dirichlet: the smaller, the less alike agents are.")] = None,
+    how: Annotated[
+        str, typer.Option(help="Which agent holds which rows: even, sorted, by-label, dirichlet, by-sizes.")
+    ] = "even",
+    alpha: Annotated[
+        float | None, typer.Option(help="Of dirichlet: the smaller it is, the more agents differ.")
+    ] = None,
     sizes: Annotated[
         str | None, typer.Option(metavar="<n,n,...>", help="Rows per agent, or shares such as 0.5,0.3,0.2.")
     ] = None,
@@ -62,16 +66,16 @@ def up(
         float | None, typer.Option(help="Weight of the squared model in the loss; by default 1e-4, of sites 0.")
     ] = None,
     tolerance: Annotated[
-        float, typer.Option(help="Stop when the model moves less than this over two laps; 0: do not stop by it.")
+        float, typer.Option(help="Stop when the model moves less than this over two laps; 0: never.")
     ] = 1e-6,
     hops: Annotated[int | None, typer.Option(help="Stop after about this many visits.")] = None,
-    seconds: Annotated[float | None, typer.Option(help="Stop after so long.")] = None,
-    pause: Annotated[float, typer.Option(help="Seconds added to each visit: a slower device, or to watch.")] = 0.0,
+    seconds: Annotated[float | None, typer.Option(help="Stop after this many seconds.")] = None,
+    pause: Annotated[float, typer.Option(help="Seconds added to each visit, to imitate a slower device.")] = 0.0,
     start: Annotated[
         Path | None, typer.Option(help="The initial model: the model.npz of an earlier run, or a .npy file.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Network, split and walk follow from it.")] = 0,
-    out: Annotated[Path, typer.Option("--out", "-o", help="A new folder for all of it.")] = Path("amble-up"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="A new folder for all files.")] = Path("amble-up"),
     again: Annotated[bool, typer.Option("--again", help="Replace the run that is in that folder.")] = False,
 ) -> None:
     from amble.live.threads import one_thread
@@ -115,7 +119,7 @@ def up(
         for note in filter(None, [settings.target_note(plan.target), *plan.config.notes()]):
             say(note, "note:")
         if asked.is_set():
-            say("before the first agent was started; nothing was written.", "stopped")
+            say("before the first agent started; nothing was written.", "stopped")
             raise typer.Exit(asked.code)
         title = f"{data}: {agents} agents, {method}, {settings.network} network; Ctrl-C stops"
         with live.start(plan) as cluster:  # which holds the folder, so that nobody replaces it meanwhile
@@ -130,11 +134,13 @@ def up(
         curves = "run.json (see: amble report), " if (plan.folder / "run.json").is_file() else ""
         say(f"written to {out}/: model.npz, record.npz, {curves}one folder per agent")
         if unmet:
-            say(f"the run ended before a token met {', '.join(unmet)}: the model lacks their data; {MORE}.", "note:")
+            say(
+                f"the run ended before a token visited {', '.join(unmet)}: the model lacks their data; {MORE}.", "note:"
+            )
         for name, reason in lost.items():
             say(reason, f"{name} failed:", "red")
         if asked.is_set():
-            say("what there was by then was kept.", "stopped early:")
+            say("the results so far were kept.", "stopped early:")
             raise typer.Exit(asked.code)
         if lost or not checked:
             raise typer.Exit(1)
@@ -178,7 +184,7 @@ def _sites(data: Path, out: Path, again: bool, **settings: Any) -> None:
 
 
 def _tell(plan: Any, cluster: Any, model: Any, absent: set[str]) -> None:
-    """Each agent's part, and how good the model is; `absent` are agents whose data it may lack."""
+    """Print each agent's part, and how good the model is; the model may lack the data of the agents in `absent`."""
     import numpy as np
     from rich.table import Table
 
@@ -209,7 +215,7 @@ def _tell(plan: Any, cluster: Any, model: Any, absent: set[str]) -> None:
 
 
 def _check(plan: Any, halt: Any) -> bool:
-    """Whether every visit that can be made again gives what was recorded; what visits_max has dropped cannot be."""
+    """Whether every visit that can be recomputed gives what was recorded; visits that visits_max dropped cannot be."""
     from amble.live.cluster import up as live
     from amble.live.records import collect, record
 

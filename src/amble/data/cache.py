@@ -1,7 +1,7 @@
 """The files of the named data sets: in the folder AMBLE_DATA, in the user's cache, or downloaded on first use.
 
-AMBLE_DATA_URL in the environment takes the place of the LIBSVM page's address: a mirror, or a server in a test. A file
-with a web address of its own comes from there.
+The environment variable AMBLE_DATA_URL replaces the address of the LIBSVM page: for a mirror, or a server in a test. A
+file that has its own web address comes from there.
 """
 
 import os
@@ -22,16 +22,16 @@ PACKINGS = (".bz2", ".xz", ".gz", "")
 
 
 def cache_folder() -> Path:
-    """The user's folder for files that can be fetched again."""
-    if given := os.environ.get("XDG_CACHE_HOME"):
-        return Path(given) / "amble"
+    """The user's folder for files that can be downloaded again."""
+    if folder := os.environ.get("XDG_CACHE_HOME"):
+        return Path(folder) / "amble"
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "amble" / "Cache"
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "amble"
 
 
 def folders() -> list[Path]:
-    """Where files are looked for, in this order."""
+    """The folders in which files are searched, in this order."""
     own = os.environ.get("AMBLE_DATA")
     return [*([Path(own)] if own else []), cache_folder()]
 
@@ -49,7 +49,7 @@ def url_of(part: Part) -> str:
 
 
 def check(name: str, part: Part, content: bytes, where: str) -> Dataset:
-    """The rows of a part, if its file is whole and holds the values that were published."""
+    """The rows of a part, if its file is complete and has the published values."""
     known, kind, content = SETS[name], inner_suffix(Path(part.file)), unpacked(content, where, UNPACKED_BYTES_MAX)
     if kind in (*TABLES, ".npz"):
         target, categorical = known.target if kind in TABLES else None, "one-hot" if known.one_hot else "refuse"
@@ -77,7 +77,7 @@ def check(name: str, part: Part, content: bytes, where: str) -> Dataset:
 
 
 def read_part(name: str, part: Part) -> Dataset:
-    """The rows of a part, downloaded first if it is nowhere here."""
+    """The rows of a part; it is downloaded first if it is not on this machine."""
     path = find(part) or fetch(name, part)
     try:
         return check(name, part, read_bytes(path), str(path))
@@ -86,32 +86,32 @@ def read_part(name: str, part: Part) -> Dataset:
 
 
 def fetch(name: str, part: Part) -> Path:
-    """Download a part to the cache; it gets its name there only when it is whole and right."""
-    from amble.data.download import download  # and with it the web, which most runs never need
+    """Download a part to the cache; it gets its final name only when it is complete and correct."""
+    from amble.data.download import download  # this imports the web libraries, which most runs never need
 
     folder, url = cache_folder(), url_of(part)
     goal = folder / url.rpartition("/")[2]
-    held = goal.with_name(f"{goal.name}.{os.getpid()}.part")
+    partial = goal.with_name(f"{goal.name}.{os.getpid()}.part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         content = download(url, goal.name)
         check(name, part, content, url)
-        held.write_bytes(content)
-        os.replace(held, goal)
+        partial.write_bytes(content)
+        os.replace(partial, goal)
     except Unusable as error:
         files = " and ".join(url_of(each) for each in SETS[name].parts if each is part or find(each) is None)
         raise AmbleError(
-            f"{error.problem}; try again, or get {files} by other means and put what you get into {folder}, or into "
-            "the folder that the environment variable AMBLE_DATA names."
+            f"{error.problem}; try again, or get {files} in another way and copy it into {folder}, or into the "
+            "folder that the environment variable AMBLE_DATA names."
         ) from error
     except OSError as error:
         raise AmbleError(
             f"nothing can be written to the cache folder {folder} ({error.strerror}); "
-            "set XDG_CACHE_HOME to a folder of yours."
+            "set XDG_CACHE_HOME to a folder that you can write to."
         ) from error
     finally:
         with suppress(OSError):
-            held.unlink()
+            partial.unlink()
     return goal
 
 
@@ -122,19 +122,19 @@ def ensure(name: str) -> None:
 
 
 def get(name: str) -> list[tuple[Path, bool]]:
-    """Every file of a set, fetched to the cache where it is not here yet or is damaged there; with whether it was."""
+    """Every file of a set, and whether it was downloaded: it is if it is missing here, or damaged in the cache."""
     files = []
     for part in SETS[name].parts:
         path = find(part)
         if path is not None and path.parent != cache_folder():
-            read_part(name, part)  # in a folder that is not ours to repair: if it is wrong, this says so
+            read_part(name, part)  # amble does not repair this folder: if the file is wrong, this raises an error
             files.append((path, False))
         elif path is not None and is_right(name, part, path):
             files.append((path, False))
         else:
             files.append((fetch(name, part), True))
             if path is not None and path != files[-1][0]:
-                path.unlink()  # only now: a damaged file may be all there is
+                path.unlink()  # only now: a damaged file may be the only copy
     return files
 
 

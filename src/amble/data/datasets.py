@@ -16,7 +16,7 @@ class Dataset:
     name : of the data, for tables and pages
     task : regression or classification
     X, y : rows (d, p) and targets (d): numbers for regression, labels for classification
-    X_test, y_test : a published test part; without one, some rows are held out when the data are split
+    X_test, y_test : a published test part; without one, some rows are kept for testing when the data are split
     columns : the names of X's columns; colour=red is a category, one-hot encoded
     target : the name of y
     groups : a label per row that says which agent it belongs to, such as the site; `split` makes one agent per label

@@ -1,6 +1,6 @@
 """Tables of text: cells between commas or tabs, with or without a first row of names.
 
-Read here and not by pandas, which an agent does not load; the csv module splits the cells.
+amble reads them itself, because an agent does not load pandas; the csv module splits the cells.
 """
 
 import csv
@@ -15,7 +15,7 @@ from amble.errors import AmbleError
 
 
 def read(text: str, where: str, delimiter: str, header: bool | None, as_cells: bool = False) -> Table:
-    """The table. A file of numbers alone is read by NumPy; any other cell by cell, which can say where it is wrong."""
+    """The table. NumPy reads a file of numbers only; any other is read cell by cell, so that errors name the cell."""
     source = io.StringIO(text, newline="")
     reader = csv.reader(source, delimiter=delimiter, skipinitialspace=True, strict=True)
     try:
@@ -25,7 +25,7 @@ def read(text: str, where: str, delimiter: str, header: bool | None, as_cells: b
         first = [cell.strip() for cell in first]
         named = has_header(first, where) if header is None else header
         names = check_names(first, where) if named else [str(k) for k in range(len(first))]
-        quoted = text.find('"', source.tell() if named else 0) >= 0  # NumPy and csv read stray quotes each its own way
+        quoted = text.find('"', source.tell() if named else 0) >= 0  # NumPy and csv read stray quotes differently
         skip = reader.line_num if named else 0
         numbers = None if as_cells or quoted else _quick(text, len(first), delimiter, skip)
         if numbers is not None:
@@ -45,14 +45,14 @@ def read(text: str, where: str, delimiter: str, header: bool | None, as_cells: b
     except csv.Error as error:
         raise AmbleError(f"{where}, line {reader.line_num} is not a row of cells ({error}); fix it.") from error
     if not rows:
-        raise AmbleError(f"{where} has a row of names and no rows below it; give a file with rows.")
+        raise AmbleError(f"{where} has a row of names but no rows below it; give a file with rows.")
     cells = (list(column) for column in zip(*rows, strict=True))
     columns = [Column(name, texts, as_numbers(texts)) for name, texts in zip(names, cells, strict=True)]
     return Table(where, columns, lines)
 
 
 def has_header(first: list[str], where: str) -> bool:
-    """Names hold no number and rows of numbers hold no name; what holds both could be either."""
+    """A row of names has no number, and a row of numbers has no name; a row with both could be either."""
     numbers = [cell for cell in first if as_numbers([cell]) is not None]
     texts = [cell for cell in first if cell and cell not in numbers]
     if numbers and texts:
@@ -73,9 +73,9 @@ def check_names(names: list[str], where: str) -> list[str]:
 
 
 def _quick(text: str, width: int, delimiter: str, skip: int) -> Array | None:
-    """The rows of a file that holds nothing but finite numbers, all of one length; else None."""
+    """The rows of a file that has only finite numbers and rows of equal length; else None."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a file without rows is a warning to NumPy
+        warnings.simplefilter("error")  # NumPy warns about a file without rows
         try:
             numbers = np.loadtxt(io.StringIO(text), delimiter=delimiter, skiprows=skip, ndmin=2, comments=None)
         except (ValueError, UserWarning):

@@ -40,5 +40,7 @@ def _table(file: str, **options: Any) -> Array:
         raise not_installed("sim")
     path = Path(spec.submodule_search_locations[0]) / "datasets" / "data" / file
     if not path.is_file():
-        raise AmbleError(f"scikit-learn has no {path}; install a version that has: pip install 'scikit-learn==1.5.*'")
+        raise AmbleError(
+            f"scikit-learn has no {path}; install a version that has it: pip install 'scikit-learn==1.5.*'"
+        )
     return np.loadtxt(path, **options)

@@ -40,17 +40,18 @@ def make_plan(table: Table, features: list[Column], one_hot: bool) -> Plan:
             advice = "fix it, or give categorical='one-hot' (--one-hot) if it is a category"
             raise TextColumn(table.text_in(column), advice)
         if is_amounts(column):
-            table.refuse_text(column, "most of the column is numbers, so it is no category: fix it, or drop such rows")
-        if len(values) > CATEGORIES_MAX:
             table.refuse_text(
-                column, f"fix it, or drop the column: {len(values):,} texts are more than {CATEGORIES_MAX} categories"
+                column, "most of the column is numbers, so it is not a category: fix it, or drop such rows"
             )
+        if len(values) > CATEGORIES_MAX:
+            advice = f"fix it, or drop the column: {CATEGORIES_MAX} categories are allowed, and it has {len(values):,}"
+            table.refuse_text(column, advice)
         plan += [(column, value) for value in values]
     return plan
 
 
 def source_of(name: str, here: Collection[str]) -> tuple[str, str | None]:
-    """The column, of those here, that an encoded one of this name is made of; and which text of it, if one is."""
+    """The table's column from which the encoded column of this name is made, and its category, if it has one."""
     cuts = [k for k, letter in enumerate(name) if letter == "=" and name[:k] in here]
     if name in here:
         return name, None
@@ -58,7 +59,7 @@ def source_of(name: str, here: Collection[str]) -> tuple[str, str | None]:
 
 
 def match_plan(table: Table, features: list[Column], columns: Sequence[str]) -> Plan:
-    """The columns that another data set has, found in this table; nothing may be missing or left over."""
+    """The columns of another data set, looked up in this table; none may be missing or left over."""
     here = {column.name: column for column in features}
     plan: Plan = []
     for name in columns:
@@ -78,7 +79,7 @@ def match_plan(table: Table, features: list[Column], columns: Sequence[str]) -> 
 
 
 def refuse_strange(table: Table, column: Column, known: set[str | None]) -> None:
-    """A category that was not there when the columns were made has no column to go to."""
+    """Refuses a category that did not exist when the columns were made: it has no column."""
     if column.texts is None:
         raise AmbleError(
             f"{table.where}, column {column.name} holds numbers, and the columns given have text there; fix it."

@@ -47,17 +47,17 @@ def read_file(
     Parameters
     ----------
     path : .csv, .tsv, .npz (arrays X, y and, if there are, X_test, y_test), .parquet, and LIBSVM text under any other
-        name; text may be packed (.bz2, .xz, .gz)
+        name; text may be compressed (.bz2, .xz, .gz)
     task : regression or classification; without it, targets that are text or whole numbers of at most 20 values are
         labels
     target : a table's target column, by name or number (from 0; -1 is the last); without it, the last.
-        What is printed of the data set names it
+        The printed data set names it
     header : whether a .csv or .tsv begins with a row of names; without it, it does if no cell there is a number
     categorical : "one-hot" makes one column of 0 and 1 of each text in a column of text, named colour=red and so on;
         "refuse" says where the text is
     columns : another data set's columns: this file is encoded in the same way, in the same order
-    by : a table's column, by name or number, that says whose a row is, such as the site: `split` gives each of its
-        values an agent. It is no column of X
+    by : a table's column, by name or number, that says to whom a row belongs, such as the site: `split` makes one agent
+    per value. It is not a column of X
 
     Returns
     -------
@@ -85,7 +85,7 @@ def read_file(
 
 
 def read_content(content: bytes, kind: str, name: str, where: str, reading: Reading) -> Dataset:
-    """A data set from what a file holds, unpacked; `kind` is the ending that says the format."""
+    """A data set from a file's content, decompressed; `kind` is the ending that says the format."""
     columns = reading.columns
     if kind in TABLES:
         return from_table(table_from(content, kind, where, reading.header, columns), name, reading)
@@ -97,7 +97,7 @@ def read_content(content: bytes, kind: str, name: str, where: str, reading: Read
 
 
 def refuse_options(path: Path, header: bool | None, target: str | int | None = None) -> None:
-    """Refuse what a file of this kind has no use for."""
+    """Refuse options that make no sense for a file of this kind."""
     if target is not None and inner_suffix(path) not in TABLES:
         raise AmbleError(f"target={target!r} was given for {path}, which says itself what the target is; leave it out.")
     if header is not None and inner_suffix(path) not in DELIMITERS:
@@ -143,8 +143,8 @@ def from_table(table: Table, name: str, reading: Reading) -> Dataset:
     features = [column for column in others.columns if column is not chosen]
     if not features:
         raise AmbleError(
-            f"{table.where} has one column, {chosen.name}, and a target needs others beside it; set cells apart by "
-            "commas in a .csv file and by tabs in a .tsv file."
+            f"{table.where} has only one column, {chosen.name}, and a target needs others beside it; separate "
+            "cells by commas in a .csv file and by tabs in a .tsv file."
         )
     table.refuse_gaps()
     y, task = targets(table, chosen, reading.task)
@@ -157,8 +157,8 @@ def from_table(table: Table, name: str, reading: Reading) -> Dataset:
 
 
 def read_arrays(content: bytes, where: str, targets: bool = True) -> dict[str, Any]:
-    """X, y, X_test and y_test by their names, checked; without `targets`, X is enough. Nothing in the file is run, as
-    pickled objects would be."""
+    """X, y, X_test and y_test by name, checked; without `targets`, X is enough. Nothing in the file is executed:
+    pickled objects are refused."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             there = ", ".join(file.files) or "none"

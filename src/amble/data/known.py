@@ -1,6 +1,6 @@
 """The table of named data sets: three come with scikit-learn, the paper's four are files of the LIBSVM page.
 
-A new one is an entry of SETS: a file of any kind that `amble.read_file` reads, packed or not.
+A new one is an entry of SETS: a file of any kind that `amble.read_file` reads, compressed or not.
 """
 
 import hashlib
@@ -13,10 +13,10 @@ from amble.arrays import Array
 
 
 class Part(NamedTuple):
-    """One published file. Its checksum is that of the values, as the same rows are published in several spellings."""
+    """One published file. Its checksum is of the values, because the same rows are published in several notations."""
 
-    file: str  # the name without an ending that says how it is packed: its own ending says the format
-    address: str  # a web address, or what comes below that of the LIBSVM page
+    file: str  # the name without the ending of a compression: its own ending says the format
+    address: str  # a web address, or a path below that of the LIBSVM page
     rows: int
     size_bytes: int  # of the download, about
     sha256: str
@@ -30,7 +30,7 @@ class Known(NamedTuple):
     columns: int
     classes: int = 0
     parts: tuple[Part, ...] = ()  # training and, where one is published, test
-    names: tuple[str, ...] | None = None  # of the columns, where the file does not say them
+    names: tuple[str, ...] | None = None  # of the columns, if the file does not have them
     target: str | None = None  # its name; in a table, which column it is
     one_hot: bool = False  # whether columns of text become one of 0 and 1 per category
 

@@ -1,6 +1,6 @@
 """LIBSVM text: a row is `target index:value index:value ...`; indices start at 1, and missing values are 0.
 
-Read here and not by scikit-learn, which an agent does not load.
+amble reads it itself, because an agent does not load scikit-learn.
 """
 
 import math
@@ -16,9 +16,9 @@ SPACE, COLON, NEWLINE, HASH = b" :\n#"
 
 
 def parse(content: bytes, where: str, columns: int | None = None) -> tuple[Array, Array]:
-    """X, dense, and y. What the quick parser does not accept is parsed row by row, which names the wrong row."""
-    found = _quick(content)
-    y, row, index, value = _by_row(content, where) if found is None else found
+    """X, dense, and y. Text that the quick parser does not accept is parsed row by row, so that errors name the row."""
+    parsed = _quick(content)
+    y, row, index, value = _by_row(content, where) if parsed is None else parsed
     width = int(index.max(initial=0))
     if columns is None:
         columns = width
@@ -41,7 +41,7 @@ def parse(content: bytes, where: str, columns: int | None = None) -> tuple[Array
 
 
 def _quick(content: bytes) -> tuple[Array, Indices, Indices, Array] | None:
-    """All numbers at once, if every row is in good order; else None.
+    """All numbers at once, if every row is well formed; else None.
 
     The character before a number says what it is: a new line (a target), a space (an index), a colon (a value).
     """
@@ -53,7 +53,7 @@ def _quick(content: bytes) -> tuple[Array, Indices, Indices, Array] | None:
     if gap[colons - 1].any() or gap[colons + 1].any() or (text == HASH).any() or not len(begins):
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # NumPy says in a warning that it met something that is not a number
+        warnings.simplefilter("error")  # NumPy warns if something is not a number
         try:
             numbers = np.fromstring(text.tobytes().replace(b":", b" "), sep=" ")
         except (DeprecationWarning, ValueError):
@@ -80,11 +80,11 @@ def _by_row(content: bytes, where: str) -> tuple[Array, Indices, Indices, Array]
     indices: list[int] = []
     values: list[float] = []
     for line, raw in enumerate(content.split(b"\n"), 1):
-        words = raw.decode("utf-8", "replace").partition("#")[0].split()
-        if not words:
+        cells = raw.decode("utf-8", "replace").partition("#")[0].split()
+        if not cells:
             continue
         here, last = f"{where}, row {line}", 0
-        for word in words[1:]:
+        for word in cells[1:]:
             left, colon, right = word.partition(":")
             if not colon:
                 raise unusable(f"{here}: {word[:40]!r} was found", "write index:value, as in 3:0.5")
@@ -97,7 +97,7 @@ def _by_row(content: bytes, where: str) -> tuple[Array, Indices, Indices, Array]
             rows.append(len(y))
             indices.append(last)
             values.append(_number(right, here, f"the value of index {last}"))
-        y.append(_number(words[0], here, "the target"))
+        y.append(_number(cells[0], here, "the target"))
     return np.array(y), np.array(rows, np.int64), np.array(indices, np.int64), np.array(values)
 
 
@@ -107,5 +107,5 @@ def _number(text: str, where: str, what: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise unusable(f"{where}: {text[:40]!r} was found where {what} stands", "it must be a finite number")
+        raise unusable(f"{where}: {text[:40]!r} is in the place of {what}", "it must be a finite number")
     return number

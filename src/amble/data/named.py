@@ -32,7 +32,7 @@ def read_named(
 
 
 def select(names: list[str], columns: Sequence[str], target: str | int | None, where: str) -> list[str]:
-    """Of a file's names those of the columns, and then the target."""
+    """The names of the columns among those of a file, and then the target."""
     chosen = find_target(Table(where, [Column(name, None, None) for name in names], None), target).name
     here = dict.fromkeys(name for name in names if name != chosen)
     sources = dict.fromkeys(source_of(name, here)[0] for name in columns)
@@ -46,7 +46,7 @@ def select(names: list[str], columns: Sequence[str], target: str | int | None, w
     others = [name for name in here if name not in sources]
     if others and target is None:
         raise AmbleError(
-            f"{where} has columns beside those given ({few(others)}), so its last one, {chosen}, may not be the "
+            f"{where} has columns besides those given ({few(others)}), so its last one, {chosen}, may not be the "
             "target; name the target (target = in the run's [model])."
         )
     return [*sources, chosen]

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from amble.errors import AmbleError, unusable
 
 OPENERS: dict[str, Any] = {".bz2": bz2.open, ".xz": lzma.open, ".gz": gzip.open}
-HALF = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what the openers raise on half a file
+HALF = (EOFError, OSError, lzma.LZMAError, zlib.error)  # errors that the openers raise on half a file
 
-# what reading a .npz file, or what should be in it, raises where it is damaged
+# errors of reading a damaged .npz file or its content
 DAMAGED = (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile)
 
 
 def inner_suffix(path: Path) -> str:
-    """The ending that says the format, beneath one that says how it is packed: .csv for rows.csv.bz2."""
+    """The ending that says the format, without that of a compression: .csv for rows.csv.bz2."""
     return (path.with_suffix("") if path.suffix.lower() in OPENERS else path).suffix.lower()
 
 
@@ -54,13 +54,14 @@ def npz_of(arrays: Mapping[str, NDArray[Any]], compressed: bool = False) -> byte
 
 
 def arrays_of(content: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of a .npz file, or one of the errors in DAMAGED. Nothing in the file is run: objects are refused."""
+    """The arrays of a .npz file, or one of the errors in DAMAGED. Nothing in the file is executed: objects are
+    refused."""
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         return dict(file)
 
 
 def unpacked(content: bytes, where: str, limit: int | None = None) -> bytes:
-    """The content unpacked, by the ending of where it came from; a limit keeps a small file from filling the memory."""
+    """The content decompressed, by the file's ending; a limit keeps a small file from filling the memory."""
     opener = OPENERS.get(Path(where).suffix.lower())
     if opener is None:
         return content

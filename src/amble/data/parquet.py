@@ -9,30 +9,30 @@ from amble.errors import AmbleError, need
 
 
 def read(content: bytes, where: str, keep: Callable[[list[str]], list[str]]) -> Table:
-    """The table; of its names, only the columns that `keep` gives back."""
+    """The table, with only the columns whose names `keep` returns."""
     arrow, parquet = need("pyarrow", "parquet"), need("pyarrow.parquet", "parquet")
     try:
-        held = parquet.read_table(io.BytesIO(content))
+        table = parquet.read_table(io.BytesIO(content))
     except (arrow.ArrowException, OSError) as error:
         raise AmbleError(f"{where} is not a whole Parquet file ({str(error).rstrip('.')}); copy it again.") from error
     # pandas keeps its row index in a column of such a name, and that is not data
-    names = [name for name in held.column_names if not name.startswith("__index_level_")]
-    if not names or not held.num_rows:
+    names = [name for name in table.column_names if not name.startswith("__index_level_")]
+    if not names or not table.num_rows:
         raise AmbleError(f"{where} has no rows; give a file with some.")
     if len(set(names)) < len(names):
         raise AmbleError(f"{where} has two columns of the same name; give each its own.")
-    return Table(where, [column(arrow, name, held.column(name), where) for name in keep(names)], None)
+    return Table(where, [column(arrow, name, table.column(name), where) for name in keep(names)], None)
 
 
-def column(arrow: Any, name: str, held: Any, where: str) -> Column:
-    """One column; what is missing becomes nan, or text of no length."""
+def column(arrow: Any, name: str, values: Any, where: str) -> Column:
+    """One column; a missing value becomes nan, or empty text."""
     types = arrow.types
-    if types.is_dictionary(held.type):
-        held = held.cast(held.type.value_type)
-    if types.is_string(held.type) or types.is_large_string(held.type):
-        return Column(name, ["" if text is None else text.strip() for text in held.to_pylist()], None)
-    if types.is_boolean(held.type):
-        held = held.cast(arrow.int8())
-    if types.is_integer(held.type) or types.is_floating(held.type) or types.is_decimal(held.type):
-        return Column(name, None, held.cast(arrow.float64(), safe=False).to_numpy())
-    raise AmbleError(f"{where}, column {name} holds {held.type}; make it numbers or text, or drop it.")
+    if types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if types.is_string(values.type) or types.is_large_string(values.type):
+        return Column(name, ["" if text is None else text.strip() for text in values.to_pylist()], None)
+    if types.is_boolean(values.type):
+        values = values.cast(arrow.int8())
+    if types.is_integer(values.type) or types.is_floating(values.type) or types.is_decimal(values.type):
+        return Column(name, None, values.cast(arrow.float64(), safe=False).to_numpy())
+    raise AmbleError(f"{where}, column {name} holds {values.type}; make it numbers or text, or drop it.")

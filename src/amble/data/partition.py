@@ -14,7 +14,7 @@ from amble.randomness import check_seed
 Parts = list[NDArray[np.intp]]  # one integer array per agent
 ALPHA, ALPHA_MAX = 0.5, 1e6  # of how="dirichlet": where none is given, and at most
 HOLDINGS_AGENTS_MAX = 1000
-BY_GROUP = "by-group"  # a label per row says who holds it, so it takes no part in the dealing
+BY_GROUP = "by-group"  # a label per row says which agent holds it, so nothing is drawn
 
 
 def even(y: Targets, agents: int, rng: np.random.Generator) -> Parts:
@@ -126,7 +126,7 @@ def settle(how: str, alpha: float | None, sizes: ArrayLike | None, by_groups: bo
     if by_groups:
         if how not in ("even", BY_GROUP) or alpha is not None or sizes is not None:
             other = f"how={how!r}" if how not in ("even", BY_GROUP) else "alpha" if alpha is not None else "sizes"
-            raise AmbleError(f"{other} was given with groups, which say who holds what; leave one out.")
+            raise AmbleError(f"{other} was given with groups, which say which agent holds which rows; leave one out.")
         return {"how": BY_GROUP}
     if how == BY_GROUP:
         raise AmbleError("how='by-group' was given without groups; give groups=, or a column of the file (--by SITE).")
@@ -138,8 +138,8 @@ def settle(how: str, alpha: float | None, sizes: ArrayLike | None, by_groups: bo
         raise AmbleError(f"alpha={alpha} was given with how={how!r}; it is for how='dirichlet', so leave it out.")
     if alpha is not None and not (is_number(alpha) and 0 < alpha <= ALPHA_MAX):
         raise AmbleError(
-            f"alpha={alpha!r} was given; it must be a number above zero, at most {ALPHA_MAX:g}: the smaller, the less "
-            "alike are the agents."
+            f"alpha={alpha!r} was given; it must be a number above zero, at most {ALPHA_MAX:g}: the smaller it "
+            "is, the more the agents differ."
         )
     if sizes is not None:
         listed = list(sizes) if isinstance(sizes, list | tuple | np.ndarray) else []

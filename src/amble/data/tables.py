@@ -11,8 +11,8 @@ from amble.errors import AmbleError
 
 @final
 class TextColumn(AmbleError):
-    """A column of X that holds text. `problem` says where, without the advice that follows it: whoever asked for the
-    file may know better what to do."""
+    """A column of X that holds text. `problem` says where, without the advice that follows it: the caller may know
+    better what to do."""
 
     def __init__(self, problem: str, advice: str) -> None:
         super().__init__(f"{problem}; {advice}.")
@@ -68,7 +68,7 @@ class Table(NamedTuple):
 
 
 def as_numbers(texts: list[str]) -> Array | None:
-    """Cells as numbers (nan and inf among them), or None where one is something else."""
+    """Cells as numbers (nan and inf included), or None if one is not a number."""
     try:
         numbers = np.array([float(text) for text in texts])
     except ValueError:

@@ -11,7 +11,7 @@ from amble.errors import AmbleError, unknown
 
 Targets = NDArray[Any]  # amounts, or labels of any type
 TASKS = ("regression", "classification")
-CLASSES_MAX = 20  # whole-number targets with more values than this are taken for amounts
+CLASSES_MAX = 20  # whole-number targets with more different values than this count as amounts
 
 
 def find_target(table: Table, target: str | int | None, role: str = "target") -> Column:
@@ -33,7 +33,7 @@ def find_target(table: Table, target: str | int | None, role: str = "target") ->
 
 
 def targets(table: Table, column: Column, task: str | None) -> tuple[Targets, str]:
-    """Targets and task. Text is labels, and few whole numbers are, unless the task is said to be regression."""
+    """Targets and task. Text is labels, and so are few different whole numbers, unless the task is regression."""
     if column.numbers is not None:
         return labels_or_amounts(column.numbers, task)
     if task == "regression":
@@ -44,9 +44,9 @@ def targets(table: Table, column: Column, task: str | None) -> tuple[Targets, st
 
 
 def is_amounts(column: Column) -> bool:
-    """Whether a column of text is one of numbers, many and various, with something else among them by mistake."""
-    found = [number for text in column.texts or () if (number := as_number(text)) is not None]
-    return 2 * len(found) > len(column.texts or ()) and len(set(found)) > CLASSES_MAX
+    """Whether a column of text has mostly numbers, many and different, with other text among them by mistake."""
+    numbers = [number for text in column.texts or () if (number := as_number(text)) is not None]
+    return 2 * len(numbers) > len(column.texts or ()) and len(set(numbers)) > CLASSES_MAX
 
 
 def as_number(text: str) -> float | None:
@@ -57,7 +57,8 @@ def as_number(text: str) -> float | None:
 
 
 def labels_or_amounts(numbers: Array, task: str | None) -> tuple[Targets, str]:
-    """Targets that are numbers, and the task: whole numbers of at most 20 values are labels, unless it is said."""
+    """Targets that are numbers, and the task: whole numbers of at most 20 values are labels, unless the task says
+    otherwise."""
     whole = bool((numbers == np.round(numbers)).all() and np.abs(numbers).max(initial=0.0) < 2**53)
     if task is None:
         task = "classification" if whole and len(np.unique(numbers)) <= CLASSES_MAX else "regression"

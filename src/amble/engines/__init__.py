@@ -3,11 +3,11 @@
 An engine has
 
     start()                                   the state before the first hop
-    advance(state, schedule, begin, end)      the state after hops begin .. end-1; the one given is used up
+    advance(state, schedule, begin, end)      the state after hops begin .. end-1; the old one must not be used again
     read(state)                               (model, local): the mean of the tokens' estimates, the mean of all x_i
 
 and a state is a State of NamedTuples of arrays, stacked by agent, by (agent, token) and by token.
-For a round method a hop of the engine is a whole round, and the schedule is not looked at.
+For a round method a hop of the engine is a whole round, and the schedule is ignored.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -30,10 +30,10 @@ class State(NamedTuple):
     slots: Tree  # () for a round method
     tokens: Tree  # () for a round method
     x_sum: Array  # sum_i x_i, kept up to date so that reading it costs nothing at any N
-    lost: Indices  # the first hop after which x_sum was beyond all bounds, or -1
+    lost: Indices  # the first hop after which x_sum was too large or not finite, or -1
 
     def on_numpy(self) -> "State":
-        """A copy in NumPy arrays, alike from both engines and from disk."""
+        """A copy in NumPy arrays, the same from both engines and from disk."""
         agents, slots, tokens = (tree_map(np.array, part) for part in self[:3])
         return State(agents, slots, tokens, np.array(self.x_sum), np.array(self.lost))
 
@@ -47,7 +47,7 @@ class Engine(Protocol):
 
 
 def first_lost(xp: Any, lost: Indices, x_sum: Array, k: Number) -> Any:
-    """The hop of divergence: k if the models are beyond all bounds (or no numbers) from hop k on."""
+    """The hop of divergence: k if the models are too large or not finite from hop k on."""
     return xp.where((lost < 0) & ~(xp.sum(xp.abs(x_sum)) < BEYOND), k, lost)
 
 

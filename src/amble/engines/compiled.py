@@ -19,7 +19,7 @@ from amble.schedule.rounds import Rounds
 from amble.schedule.schedule import Schedule
 
 BLOCK = 1 << 16  # hops handed to the device at a time
-DENSE_FROM = 0.1  # share of all pairs linked from which mixing by a matrix is quicker than link by link (measured)
+DENSE_FROM = 0.1  # from this share of linked pairs on, mixing by a matrix is faster than link by link (measured)
 
 
 @final
@@ -61,7 +61,7 @@ class Compiled:
         return state
 
     def _piece(self, column: Indices, number: int) -> Any:
-        """One block of the schedule; the entry after its last hop is read ahead, and never used."""
+        """One block of the schedule; the entry after its last hop is read in advance, but never used."""
         piece = column[number * BLOCK : (number + 1) * BLOCK]
         return self.jax.numpy.asarray(np.pad(piece, (0, BLOCK + 1 - len(piece)), mode="edge"))
 
@@ -73,15 +73,15 @@ class Compiled:
 
 @contextmanager
 def _explained(method: Method) -> Iterator[None]:
-    """JAX's errors about a step that Python cannot follow, in a sentence."""
+    """Turns JAX's errors about a step that it cannot trace into one sentence."""
     errors = need("jax", "sim").errors
     try:
         yield
     except (errors.JAXTypeError, errors.JAXIndexError) as error:
         raise AmbleError(
-            f"{method.label} cannot be compiled: a step uses the value of an array, or of a setting that is no whole "
-            "number, in `if`, `range`, `float()` or a NumPy function; write it with where() and the other functions of "
-            "amble.arrays.namespace(x), or give engine='plain'."
+            f"{method.label} cannot be compiled: a step uses the value of an array, or of a setting that is not a "
+            "whole number, in `if`, `range`, `float()` or a NumPy function; write it with where() and other functions "
+            "of amble.arrays.namespace(x), or give engine='plain'."
         ) from error
 
 
@@ -143,8 +143,8 @@ def _hops() -> Any:
         rule = rules(with_traced(method, settings), initial, penalty)
 
         def ahead(state: State, k: Any) -> Any:
-            """The rows of hop k. They travel in the loop's state: were they read where they are used, the compiler
-            would keep the arrays they come from, and copy them whole at every hop."""
+            """The rows of hop k. They are part of the loop's state. If they were read where they are used, the compiler
+            would keep the arrays that they come from, and copy them completely at every hop."""
             i, m = _take(agent, k), _take(token, k)
             return i, m, _take(state.agents, i), _take(state.slots, (i, m)), _take(state.tokens, m)
 
@@ -167,7 +167,7 @@ def _hops() -> Any:
 
 
 def _links(method: RoundMethod, network: Network) -> dict[str, Any]:
-    """Who hears whom, with which weight: a matrix where many links make one product quickest, else by link."""
+    """Who hears whom, with which weight: as a matrix if many links make one product fastest, else link by link."""
     degree = network.degrees.astype(np.float64)
     if method.hears == "mean":
         return {"degree": degree}

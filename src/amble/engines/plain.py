@@ -29,7 +29,9 @@ class Plain:
         tokens = stack([rule.token(self.initial, N, m) for m in range(M)])
         return State(agents, slots, tokens, agents.x.sum(axis=0), np.array(-1))
 
-    @np.errstate(over="ignore", invalid="ignore")  # divergence is reported, as by the compiled engine, not warned of
+    @np.errstate(
+        over="ignore", invalid="ignore"
+    )  # divergence is reported, as in the compiled engine, and not a warning
     def advance(self, state: State, schedule: Schedule | Rounds | None, begin: int, end: int) -> State:
         state = state.on_numpy()
         if is_round(self.method):

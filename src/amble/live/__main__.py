@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 
-def main(words: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     from amble.live.threads import one_thread
 
     one_thread()
@@ -21,18 +21,18 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--leash", action="store_true", help="end when standard input does")
     parser.add_argument("--again", action="store_true", help=argparse.SUPPRESS)
-    words = sys.argv[1:] if words is None else words
-    given = parser.parse_args(words)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = parser.parse_args(arguments)
     try:
-        ended = run_agent(given.folder, given.data, given.leash, given.again)
+        ended = run_agent(options.folder, options.data, options.leash, options.again)
     except AmbleError as error:
         sys.stderr.write(f"amble: {error}\n")
         sys.exit(2)
-    except KeyboardInterrupt:  # before it began to listen for signals
+    except KeyboardInterrupt:  # before it handles signals
         sys.exit(Ended.INTERRUPTED.value)
     if ended is Ended.RESTARTS:
-        again = [] if given.again else ["--again"]
-        os.execv(sys.executable, [sys.executable, "-m", "amble.live", *words, *again])
+        again = [] if options.again else ["--again"]
+        os.execv(sys.executable, [sys.executable, "-m", "amble.live", *arguments, *again])
     sys.exit(ended.value)
 
 

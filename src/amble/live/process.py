@@ -1,4 +1,4 @@
-"""Identifies an agent's process, so that whoever reads its status can tell whether it still runs."""
+"""Identifies an agent's process, so that a reader of its status knows whether it still runs."""
 
 import os
 import platform
@@ -13,10 +13,10 @@ Condition = Literal["runs", "frozen", "gone"]
 
 
 class Process(msgspec.Struct, frozen=True):
-    """A process number means something on its own machine only, and later belongs to another process."""
+    """A process number is valid only on its own machine, and may later belong to another process."""
 
     pid: Annotated[int, msgspec.Meta(gt=0, lt=2**31)]  # zero and less would mean groups of processes
-    begun: str  # when it started, in the system's own count; "" where that cannot be read
+    begun: str  # when it started, in the system's own units; "" if that cannot be read
     machine: str
 
 
@@ -30,14 +30,14 @@ def this_process() -> Process:
 
 
 def condition(process: Process | None) -> Condition | None:
-    """How it is; None where that cannot be seen from here."""
+    """The state of the process; None if it cannot be seen from here."""
     if process is None or os.name != "posix" or process.machine != _machine():
         return None
     try:
         os.kill(process.pid, 0)
     except ProcessLookupError:
         return "gone"
-    except PermissionError:  # another user's: it is there
+    except PermissionError:  # another user's process: it exists
         pass
     state, begun = _stat(process.pid)
     if (begun and begun != process.begun) or state in ("Z", "X"):

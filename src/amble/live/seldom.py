@@ -5,11 +5,11 @@ import threading
 from collections.abc import Hashable
 
 EVERY_S = 60.0
-KEYS_MAX = 1000  # beyond them all others count as one
+KEYS_MAX = 1000  # all further ones count as one
 
 
 class Seldom:
-    """Whether something is to be said now. From whichever thread."""
+    """Whether to log something now. Any thread may ask."""
 
     def __init__(self, every_s: float = EVERY_S, keys_max: int = KEYS_MAX) -> None:
         self.every_s, self.keys_max = every_s, keys_max
@@ -28,4 +28,4 @@ class Seldom:
 
 
 def more(left_out: int) -> str:
-    return f" (and {left_out:,} more like it, which were not logged)" if left_out else ""
+    return f" (and {left_out:,} more like it, not logged)" if left_out else ""

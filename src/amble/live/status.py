@@ -41,13 +41,13 @@ class Wait(msgspec.Struct, frozen=True):
 
     why: Why
     since_s: float
-    until_s: float | None = None  # None: for as long as it takes
+    until_s: float | None = None  # None: no limit
     whom: tuple[str, ...] = ()
     token: int | None = None
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """As it is before the agent has said anything."""
+    """The default is the status before the agent has written any."""
 
     format: int = FORMAT
     name: str = ""
@@ -75,7 +75,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hops_seen(self) -> int:
-        """Of all tokens: who has seen most has the newest model."""
+        """The hops seen, of all tokens: the agent that has seen most has the newest model."""
         return sum(sight.hop for sight in self.tokens.values())
 
 
@@ -84,7 +84,7 @@ def write(folder: Path, status: Status) -> None:
 
 
 def read(folder: Path) -> Status:
-    """What the agent last said of itself; where it has not, or the file is damaged, a status that says so."""
+    """The agent's last status; if there is none, or the file is damaged, the default status."""
     try:
         with (folder / FILE).open("rb") as file:
             data = file.read(BYTES_MAX + 1)

@@ -1,7 +1,7 @@
 """Fills classes of settings from TOML tables, with every value checked, and writes them.
 
-The check is ours, not msgspec's, which was tried and is no shorter: its errors do not say what a setting is for, it
-makes whole numbers into floats (and so changes a run's digest), and it knows neither hosts nor finite numbers.
+amble checks values itself. msgspec was tried and is not shorter: its errors do not say what a setting is for, it turns
+whole numbers into floats (and so changes a run's digest), and it knows neither hosts nor finite numbers.
 """
 
 import inspect
@@ -26,7 +26,7 @@ class Kind(NamedTuple):
     """What a setting may be, and how to say so."""
 
     fits: Callable[[Any], bool]
-    words: str
+    description: str
 
 
 def is_whole(value: object) -> bool:
@@ -38,12 +38,12 @@ def whole(low: int, high: int) -> Kind:
 
 
 def above_zero(below: float = math.inf) -> Kind:
-    words = "a number above zero" + ("" if below == math.inf else f" and below {below:g}")
-    return Kind(lambda value: is_number(value) and 0 < value < below, words)
+    description = "a number above zero" + ("" if below == math.inf else f" and below {below:g}")
+    return Kind(lambda value: is_number(value) and 0 < value < below, description)
 
 
-def list_of(kind: Kind, words: str) -> Kind:
-    return Kind(lambda value: isinstance(value, list) and len(value) > 0 and all(map(kind.fits, value)), words)
+def list_of(kind: Kind, description: str) -> Kind:
+    return Kind(lambda value: isinstance(value, list) and len(value) > 0 and all(map(kind.fits, value)), description)
 
 
 def is_host(value: object) -> bool:
@@ -67,8 +67,8 @@ seed = whole(0, 2**63 - 1)  # as far as TOML's whole numbers go
 table = Kind(lambda value: isinstance(value, dict), "a table")
 
 
-def table_with(words: str) -> Kind:
-    return Kind(table.fits, f"a table with {words}")
+def table_with(keys: str) -> Kind:
+    return Kind(table.fits, f"a table with {keys}")
 
 
 name = Kind(
@@ -77,7 +77,7 @@ name = Kind(
 )
 host = Kind(
     is_host,
-    "the host name or IPv4 address at which others reach it (Zenoh dials no IPv6 address by TLS: name it in the hosts "
+    "the host name or IPv4 address at which others reach it (Zenoh uses no IPv6 address with TLS: name it in the hosts "
     "file, and give that name)",
 )
 port = Kind(whole(1, PORT_MAX).fits, f"a whole number from 1 to {PORT_MAX}: Zenoh listens on no higher ports")
@@ -95,19 +95,19 @@ def fill(settings: type[Settings], table: Any, where: str) -> Settings:
     return settings(**{key: tuple(value) if isinstance(value, list) else value for key, value in checked.items()})
 
 
-def check(given: Any, where: str, kinds: Mapping[str, Kind], needed: Sequence[str] = ()) -> dict[str, Any]:
+def check(settings: Any, where: str, kinds: Mapping[str, Kind], needed: Sequence[str] = ()) -> dict[str, Any]:
     """The table as it is, if all its keys are known, all needed ones are there and each value is of its kind."""
-    if not isinstance(given, dict):
-        raise AmbleError(f"{where} is {given!r}; it must be a table of settings.")
-    for key, value in given.items():
+    if not isinstance(settings, dict):
+        raise AmbleError(f"{where} is {settings!r}; it must be a table of settings.")
+    for key, value in settings.items():
         if key not in kinds:
             raise unknown(f"setting of {where}", key, kinds)
         if not kinds[key].fits(value):
-            raise AmbleError(f"{where}: {key} = {shown(value)} was given; it must be {kinds[key].words}.")
+            raise AmbleError(f"{where}: {key} = {shown(value)} was given; it must be {kinds[key].description}.")
     for key in needed:
-        if key not in given:
-            raise AmbleError(f"{where} has no {key}; add it: {kinds[key].words}.")
-    return given
+        if key not in settings:
+            raise AmbleError(f"{where} has no {key}; add it: {kinds[key].description}.")
+    return settings
 
 
 def shown(value: object) -> str:

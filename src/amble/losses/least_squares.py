@@ -8,7 +8,7 @@ from amble.arrays import Array, namespace
 
 
 class LeastSquares(NamedTuple):
-    """Half the mean squared residual. Rows are not kept: A, b and c say all that any method asks."""
+    """Half the mean squared residual. Rows are not kept: A, b and c are all that any method needs."""
 
     A: Array  # share (X'X/d + ridge), the Hessian
     b: Array  # share X'y/d

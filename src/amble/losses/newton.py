@@ -56,7 +56,7 @@ def minimise(
         if p <= DIRECT_UP_TO:
             return -xp.linalg.solve(f.hessian(x) + weight * xp.eye(p), g)
         times = f.hessian_times(x)
-        # as exact as this step can use: the error left is quadratic in the gradient, and never far below the goal
+        # as exact as this step needs: the remaining error is quadratic in the gradient, and never far below the goal
         length = norm(g)
         exact = 0.1 * xp.maximum(xp.minimum(length / scale, 1.0), xp.maximum(goal, floor(x)) / length)
         return -conjugate_gradients(lambda v: times(v) + weight * v, g, exact)

@@ -1,4 +1,4 @@
-"""What methods may ask of an agent's loss, and what a loss of a user's own must have; losses/__init__ has the table."""
+"""What methods may use of an agent's loss, and what a user's own loss must have; losses/__init__ has the table."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, Self
@@ -7,13 +7,13 @@ from amble.arrays import Array, Number
 
 
 class Loss(Protocol):
-    """The least that a loss of a user's own has. What more its methods need, they say in `work` and `needs`."""
+    """The minimum that a user's own loss has. Methods say in `work` and `needs` what else they use."""
 
     def value(self, w: Array, /) -> Number: ...
 
 
 class Objective(Loss, Protocol):
-    """All that methods may ask. A run is begun only where the objectives have what its method asks for."""
+    """All that methods may use. A run begins only if the objectives have what its method needs."""
 
     def grad(self, w: Array, /) -> Array: ...
     def prox(self, center: Array, weight: Number, start: Array, /) -> Array: ...
@@ -53,12 +53,12 @@ class NamedLoss(Objective, Protocol):
 
 
 def knows(f: object, name: str) -> bool:
-    """Whether an objective has this function or number: those of a user's own have what they need, and no more."""
+    """Whether an objective has this function or number: a user's own has only what it needs."""
     return hasattr(f, name)
 
 
 def number_of(f: object, name: str, default: float | None) -> Any:
-    """A number that an objective of a user's own may leave out, such as its curvature. Under JAX it is a tracer."""
+    """A number that a user's own objective may lack, such as its curvature. Under JAX it is a tracer."""
     return getattr(f, name, default)
 
 

@@ -18,7 +18,7 @@ def answers(objectives: Sequence[object], dimension: int) -> list[Array]:
             raise AmbleError(f"the objective of agent {k} is the class {f.__name__}; give an object of that class.")
         owner = f"the objective of agent {k}, of class {type(f).__name__},"
         if not callable(getattr(f, "value", None)):
-            raise AmbleError(f"{owner} has no value(w), which the curves of a run are made of; give it one.")
+            raise AmbleError(f"{owner} has no value(w), from which the curves of a run are computed; give it one.")
         w = np.cos(np.arange(dimension) + k)
         for name, shape in (("value", ()), ("grad", (dimension,))):
             if knows(f, name):
@@ -30,7 +30,7 @@ def answers(objectives: Sequence[object], dimension: int) -> list[Array]:
 
 
 def flaw_of(answer: Any, shape: tuple[int, ...]) -> str | None:
-    """What is wrong with an answer: its type or its shape; None where nothing is."""
+    """What is wrong with a returned value, its type or its shape; None if it is right."""
     expected = f"an array of shape {shape}" if shape else "one number"
     if not (hasattr(answer, "__array__") or (not shape and is_number(answer))):
         return f"is a {type(answer).__name__}; it must be {expected}"

@@ -1,6 +1,6 @@
 """The losses that have a name: that of their file. A new loss is a file and a line here.
 
-The order counts: where nobody names a loss, the first that fits the task is taken.
+The order matters: without a name, the first loss that fits the task is used.
 """
 
 # isort: off

@@ -1,4 +1,4 @@
-"""What the losses that keep their rows have in common."""
+"""The common part of losses that keep their rows."""
 
 from typing import Any, TypeVar
 

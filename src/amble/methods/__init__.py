@@ -97,7 +97,7 @@ def round_units(method: Method, network: Links) -> int:
 
 
 def first_state(method: Method, p: int) -> dict[str, Tree]:
-    """The first state of one agent, slot and token, for a loss of which only the dimension is known."""
+    """The initial state of one agent, slot and token, for a loss of which only the dimension is known."""
     start, unknown_loss = np.zeros(p), cast(Objective, SimpleNamespace(curvature=0.0))
     if is_round(method):
         return {"agents": method.agent(unknown_loss, start), "slots": (), "tokens": ()}
@@ -107,7 +107,7 @@ def first_state(method: Method, p: int) -> dict[str, Tree]:
 
 def settings(method: Any) -> dict[str, Any]:
     """The method's settings as plain values."""
-    return dict(method.given) if isinstance(method, Absent) else asdict(method)
+    return dict(method.chosen) if isinstance(method, Absent) else asdict(method)
 
 
 def tunable(method: Any) -> str | None:
@@ -121,18 +121,18 @@ def with_setting(method: Method, name: str, value: float) -> Method:
     return changed
 
 
-def from_settings(name: str | type[Any], given: dict[str, Any]) -> Method:
+def from_settings(name: str | type[Any], chosen: dict[str, Any]) -> Method:
     """A method by its name ("API-BCD", "apibcd") or class, with these settings, checked."""
     kind = name if isinstance(name, type) else find(str(name))
     if not is_dataclass(kind):
         raise AmbleError(f"{kind.__name__} is not a method: it is not a dataclass; write @amble.method above it.")
     known = [field.name for field in fields(kind)]
-    for key in given:
+    for key in chosen:
         if key not in known:
             raise unknown(f"setting of {getattr(kind, 'label', kind.__name__)}", key, known)
     with explained(kind):
-        made = kind(**given)
-    return check(cast(Method, made))  # check says so where it is none
+        made = kind(**chosen)
+    return check(cast(Method, made))  # check raises the error if it is not a method
 
 
 def find(name: str) -> type[Any]:
@@ -173,7 +173,7 @@ def check(method: Kind, problem: Dealt | None = None) -> Kind:
         )
     for name in (*method.work, *needs(method)):
         if problem.own is not None and not all(knows(f, name) for f in problem.own):
-            raise AmbleError(f"{method.label} asks your objectives for {name}, and they have none; give them one.")
+            raise AmbleError(f"{method.label} calls {name} of your objectives, and they have none; give them one.")
     if not is_round(method) and method.tokens > problem.agents:
         note = f"{method.label}: {method.tokens} tokens for {problem.agents} agents: some will always wait."
         warnings.warn(note, stacklevel=3)

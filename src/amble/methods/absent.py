@@ -11,7 +11,7 @@ class Absent:
     """The method of a saved run whose class is not here: enough to read the run, but not to continue it."""
 
     label: str
-    given: dict[str, Any]  # its settings
+    chosen: dict[str, Any]  # its settings
     rounds: bool
     origin: dict[str, Any] = field(default_factory=dict)
 
@@ -21,7 +21,7 @@ class Absent:
 
     @property
     def tokens(self) -> int:
-        return int(self.origin.get("tokens", self.given.get("tokens", 1)))
+        return int(self.origin.get("tokens", self.chosen.get("tokens", 1)))
 
     @property
     def hears(self) -> str:

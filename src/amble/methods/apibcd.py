@@ -18,7 +18,7 @@ class APIBCD:
 
     where
         tau         is the penalty on the distance to each token
-        token_rule  says what the token takes: eq. 12b as published, or one of two that fix it (methods/copies.py)
+        token_rule  is what the token gets: eq. 12b as published, or one of two rules that fix it (methods/copies.py)
     The tokens z_m and the copies follow eq. 12b and 12c in methods/copies.py. With M = 1 this is I-BCD.
 
     Parameters

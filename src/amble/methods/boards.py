@@ -9,8 +9,8 @@ entries (a ledger's version counts its token's visits):
     z     = estimate of the board's sum
     ledger_m += gift - last gift;  version_m += 1
 
-So tokens profit from each other as fast as their ledgers spread: fast where their walks cross (`cycles`, `stretches`),
-but no faster than one token where they follow each other round one cycle. A message is M ledgers.
+So tokens profit from each other as fast as their ledgers spread: fast if their walks cross (`cycles`, `stretches`), but
+no faster than one token if they follow each other round one cycle. A message is M ledgers.
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True)
 class BoardRules:
-    """What the engines ask of a method (see methods/__init__), for a gift method with M > 1 tokens."""
+    """What the engines call (see methods/__init__), for a gift method with M > 1 tokens."""
 
     method: GiftMethod
     start: Array | None = None  # the initial model; None: zero
@@ -100,7 +100,7 @@ def newer(one: Board, other: Board) -> Board:
 
 
 def add(board: Board, m: Array, v: Array, w: Array) -> Board:
-    """A gift put into ledger m."""
+    """The board with a gift added to ledger m."""
     mine = _mine(board, m)
     total = board.total + _over(mine, board.total) * v
     return Board(total, board.weight + _over(mine, board.weight) * w, board.version + mine)

@@ -39,12 +39,12 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyRules:
-    """What the engines ask of a method (see methods/__init__), for a method with copies."""
+    """What the engines call (see methods/__init__), for a method with copies."""
 
     method: CopyMethod
 
     def message_numbers(self, p: int) -> int:
-        return p  # N is part of the settings and need not travel
+        return p  # N is part of the settings and need not be sent
 
     def agent(self, f: Objective, start: Array) -> Agent:  # noqa: ARG002 - every agent starts alike
         return Agent(x=start, s=self.method.tokens * start)

@@ -6,7 +6,7 @@ from amble.arrays import Array, Number, namespace
 from amble.losses.objective import Objective, number_of
 from amble.methods.parameters import method
 
-ALONE = 1e-9  # of the curvature: the weight of the prox of an agent without neighbours, whose answer is its own minimum
+ALONE = 1e-9  # of the curvature: the weight of the prox of an agent without neighbours, which finds its own minimum
 
 
 class Agent(NamedTuple):
@@ -26,7 +26,7 @@ class DADMM:
     where
         j    runs over the d_i neighbours of i
         rho  is the penalty: it sets the speed, not the limit
-    What is said in a round serves the dual's step, which waited for it, and then the next x.
+    What an agent hears in a round is used first for the dual's step, then for the next x.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ class Agent(NamedTuple):
 @final
 @method
 class DGD:
-    r"""Mix with the neighbours, step down one's own slope.
+    r"""Average with the neighbours, then a gradient step on the agent's own loss.
 
         x_i' = sum_j W_ij x_j - alpha grad f_i(x_i)
 

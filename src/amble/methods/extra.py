@@ -16,7 +16,7 @@ class Agent(NamedTuple):
 @final
 @method
 class EXTRA:
-    r"""DGD with a correction that takes its error away.
+    r"""DGD with a correction that removes its error.
 
         x^1     = W x^0 - alpha grad f(x^0)
         x^{k+2} = (I + W) x^{k+1} - (I + W)/2 x^k - alpha [grad f(x^{k+1}) - grad f(x^k)]

@@ -22,7 +22,7 @@ class FedAvg:
 
     where
         share_i  is agent i's part in the sum: 1, or N d_i / D for weights="rows", which is FedAvg's mean by rows
-        E        is local_steps; for E > 1 and unlike agents the limit is not the optimum
+        E        is local_steps; for E > 1 and agents with different data the limit is not the optimum
 
     Parameters
     ----------

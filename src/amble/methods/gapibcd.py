@@ -17,7 +17,7 @@ class GAPIBCD:
              = (rho x_i + tau s - grad f_i(x_i)) / (rho + tau M),   s = sum_m c_im
 
     where
-        rho  steadies the step; the paper gives no value, ours is L_i, the smoothness of f_i
+        rho  stabilises the step; the paper gives no value, ours is L_i, the smoothness of f_i
     Tokens and copies are those of API-BCD (methods/copies.py).
 
     Parameters

@@ -17,7 +17,7 @@ How gifts weigh is the method's `weigh`:
 
 An empty token represents the initial model, and so does a full one in all directions that no gift has determined yet.
 
-Several tokens share one account, in M parts: see methods/boards.py.
+Several tokens share one account of M ledgers: see methods/boards.py.
 """
 
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ def estimate(
     known = diagonal > 0
     scale = 1 / xp.sqrt(xp.where(known, diagonal, 1.0))
     left, scaled = scale * (total - weight @ start), scale[:, None] * weight * scale  # left to find: z - start
-    # an account with few rows inside has a singular weight; one step of refinement takes the added part out again
+    # an account of few rows has a singular weight; one step of refinement removes the added part again
     lifted = scaled + xp.diag(xp.where(known, SINGULAR, 1.0))
     u = xp.linalg.solve(lifted, left)
     return start + scale * (u + xp.linalg.solve(lifted, left - scaled @ u))
@@ -92,7 +92,7 @@ def message_numbers(method: GiftMethod, p: int) -> int:
 
 @dataclass(frozen=True)
 class GiftRules:
-    """What the engines ask of a method (see methods/__init__), for a method that is a gift, with one token."""
+    """What the engines call (see methods/__init__), for a gift method with one token."""
 
     method: GiftMethod
     start: Array | None = None  # the initial model; None: zero

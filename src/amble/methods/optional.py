@@ -1,5 +1,5 @@
-"""Parts that a method may leave out, and what stands for each then. A method is any class that has the parts it needs,
-not one with a base class that has the rest: so each of these asks whether the part is there."""
+"""Parts that a method may leave out, and their defaults. A method is any class that has the parts it needs, without a
+base class for the rest. So each function here checks whether the part exists."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -13,13 +13,13 @@ def positive(method: object) -> tuple[str, ...]:
 
 
 def choices(method: object) -> Mapping[str, tuple[str, ...]]:
-    """The settings that are one of a few words, with these words."""
+    """The settings that are one of a few strings, with these strings."""
     named: Mapping[str, tuple[str, ...]] = getattr(method, "choices", {})
     return named
 
 
 def needs(method: object) -> tuple[str, ...]:
-    """What it asks of an objective beside the calls in `work`, such as its curvature."""
+    """What it uses of an objective besides the calls in `work`, such as its curvature."""
     return tuple(getattr(method, "needs", ()))
 
 
@@ -35,12 +35,12 @@ def tokens(method: object) -> int:
 
 
 def own_flops(method: object, p: int) -> float:
-    """Operations beside the objective's, for p unknowns."""
+    """Operations besides the objective's, for p unknowns."""
     count = getattr(method, "own_flops", None)
     return 0.0 if count is None else float(count(p))
 
 
 def for_problem(method: Kind, problem: object) -> Kind:
-    """The method with what it left open chosen for this problem."""
+    """The method with its open choices made for this problem."""
     chosen = getattr(method, "for_problem", None)
     return method if chosen is None else chosen(problem)  # of the same class

@@ -34,7 +34,7 @@ def from_file(name: str) -> type[Any]:
         raise AmbleError(f"{name!r} was given for a method of your own; name its class too, as in mine.py:Heavy.")
     path = Path(match["file"]).resolve()
     if not path.is_file():
-        raise AmbleError(f"{name!r} was given as a method, and there is no file {path}; give the path of yours.")
+        raise AmbleError(f"{name!r} was given as a method, and there is no file {path}; give the path of your file.")
     module = _imported(path)
     kind = getattr(module, match["name"], None)
     if isinstance(kind, type) and step_of(kind) is None:
@@ -47,7 +47,7 @@ def from_file(name: str) -> type[Any]:
 
 
 def _imported(path: Path) -> Any:
-    """The module of a file, under a name of its own; what lies beside the file can be imported by it."""
+    """The module of a file, under its own name; it can import files beside it."""
     name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -71,7 +71,7 @@ def _imported(path: Path) -> Any:
 
 @contextmanager
 def explained(method: Any) -> Iterator[None]:
-    """A mistake in a class of your own as one sentence; the exception itself is its cause."""
+    """Turns a mistake in your own class into one sentence; the exception itself is its cause."""
     try:
         yield
     except AmbleError:
@@ -102,13 +102,13 @@ def origin(method: Any) -> dict[str, Any]:
     return {"class": kind.__qualname__, "module": kind.__module__, "file": file, **parts}
 
 
-def classes(given: Any) -> list[type[Any]]:
+def classes(named: Any) -> list[type[Any]]:
     """What `methods=` names: classes, or texts such as mine.py:Heavy, which are imported."""
-    each = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    each = named if isinstance(named, Sequence) and not isinstance(named, str) else [named]
     kinds = [from_file(kind) if isinstance(kind, str) else kind for kind in each]
     for kind in kinds:
         if not isinstance(kind, type):
-            raise AmbleError(f"methods={given!r} was given; give classes, such as methods=[Heavy].")
+            raise AmbleError(f"methods={named!r} was given; give classes, such as methods=[Heavy].")
     return kinds
 
 

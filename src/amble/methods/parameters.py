@@ -10,7 +10,7 @@ from amble.errors import AmbleError, is_number, is_whole, unknown
 from amble.methods.optional import choices, positive
 
 Kind = TypeVar("Kind")
-COUNTS = ("tokens", "local_steps")  # settings of which there must be at least one
+COUNTS = ("tokens", "local_steps")  # settings that must be at least one
 PLAIN = (int, float, str, bool, type(None), np.number, np.bool_)
 _KINDS = {kind.__name__: kind for kind in (float, int, bool, str)}  # a field may be annotated by text
 _EXPECTED = {float: "a number", int: "a whole number", bool: "True or False", str: "text"}
@@ -39,9 +39,9 @@ def method(kind: type[Kind]) -> type[Kind]:
         ...
     amble.errors.AmbleError: I-BCD: tau=-1 was given; it must be a number above zero.
     """
-    given: Any = kind  # mypy knows no class that takes new attributes
+    open_kind: Any = kind  # mypy knows no class that takes new attributes
     if "label" not in vars(kind):
-        given.label = kind.__name__
+        open_kind.label = kind.__name__
     own = getattr(kind, "__post_init__", None)
 
     def check(made: Any) -> None:
@@ -49,7 +49,7 @@ def method(kind: type[Kind]) -> type[Kind]:
         if own is not None:
             own(made)
 
-    given.__post_init__ = check
+    open_kind.__post_init__ = check
     return dataclass(frozen=True)(kind)
 
 
@@ -60,23 +60,23 @@ def check_settings(method: Any) -> None:
         raise AmbleError(f"{label} is not a frozen dataclass; write @amble.method above its class.")
     for field in fields(method):
         name, value = field.name, getattr(method, field.name)
-        given = f"{label}: {name}={value!r} was given"
+        problem = f"{label}: {name}={value!r} was given"
         number = is_number(value)
         if name in positive(method):
             if not (number and 0 < value < np.inf):
-                raise AmbleError(f"{given}; it must be a number above zero.")
+                raise AmbleError(f"{problem}; it must be a number above zero.")
         elif name == "rho" and value is not None and not (number and 0 <= value < np.inf):
-            raise AmbleError(f"{given}; it must be zero or more, or left out for L.")
+            raise AmbleError(f"{problem}; it must be zero or more, or left out for L.")
         if name in COUNTS and not (is_whole(value) and value >= 1):
-            raise AmbleError(f"{given}; it must be a whole number, one or more.")
+            raise AmbleError(f"{problem}; it must be a whole number, one or more.")
         allowed = choices(method).get(name)
         if allowed is not None and value not in allowed:
             raise unknown(f"{name} of {label}", str(value), allowed)
         kind = _KINDS.get(str(field.type), field.type)
         if kind in _EXPECTED and not _is_a(value, kind):
-            raise AmbleError(f"{given}; it must be {_EXPECTED[kind]}.")
+            raise AmbleError(f"{problem}; it must be {_EXPECTED[kind]}.")
         if not is_plain(value):
-            raise AmbleError(f"{given}; a setting is a number, text, True, False, None or a tuple of these.")
+            raise AmbleError(f"{problem}; a setting is a number, text, True, False, None or a tuple of these.")
 
 
 def is_plain(value: object) -> bool:

@@ -5,8 +5,8 @@
     visit    the method keeps its own books           VisitMethod
     round    all agents at once                       RoundMethod
 
-The first three walk with tokens. What an agent, a slot and a token remember is a NamedTuple of arrays of the method's
-own, which only its own functions look into, all but an agent's x: so these are `Any` here.
+The first three walk with tokens. An agent, a slot and a token are the method's own NamedTuples of arrays. Only its own
+functions read them, except for an agent's x, so they are `Any` here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ STEPS = ("round", "gift", "local", "visit")
 
 
 class Dealt(Protocol):
-    """What methods ask of a problem."""
+    """What methods use of a problem."""
 
     @property
     def agents(self) -> int: ...
@@ -39,7 +39,7 @@ class Dealt(Protocol):
 
 
 class Links(Protocol):
-    """What methods ask of a network."""
+    """What methods use of a network."""
 
     @property
     def agents(self) -> int: ...
@@ -109,7 +109,7 @@ Rules = TokenRules | RoundRules
 def step_of(method: object) -> str | None:
     """The step that makes a method, or its class, what it is; None: it has none.
 
-    Users' methods are classes of their own, so there is nothing to ask but whether the step is there.
+    Users' methods are their own classes, so the only test is whether the step exists.
     """
     if isinstance(method, Absent):
         return method.step

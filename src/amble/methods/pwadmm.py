@@ -21,7 +21,7 @@ class Slot(NamedTuple):
 @final
 @method
 class PWADMM:
-    r"""WADMM's step at c, with the increment M times as large, as each reaches one of M tokens only.
+    r"""WADMM's step at c, with an increment M times as large, because it reaches only one of M tokens.
 
         x_i'  = argmin_x f_i(x) + beta/2 |x - (c + y_i/beta)|^2
         y_i'  = y_i + beta (c - x_i')

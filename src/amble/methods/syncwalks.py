@@ -19,7 +19,7 @@ class SyncWalks:
         x_i' = argmin_x f_i(x) + tau/2 sum_m |x - z_m|^2,   i = 1..N      (eq. 11a)
         z_m' = 1/N sum_i x_i',                              m = 1..M      (eq. 11b)
 
-    All z_m are equal from the first round on, so sum_m |x - z_m|^2 = M |x - z|^2 with z the mean of what agents say.
+    All z_m are equal from the first round on, so sum_m |x - z_m|^2 = M |x - z|^2 with z the mean of the agents' x.
 
     Parameters
     ----------

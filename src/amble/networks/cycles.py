@@ -7,7 +7,7 @@ import numpy as np
 from amble.arrays import Indices
 from amble.networks.network import Network
 
-ROTATION_WORK = 20_000_000  # path entries turned round before giving up: a second or two
+ROTATION_WORK = 20_000_000  # path entries reversed before giving up: a second or two
 ROTATIONS_A_PATH = 20  # times N: a path that has not closed by then seldom does
 CANDIDATES_MAX = 8  # fresh neighbours looked at before a step
 

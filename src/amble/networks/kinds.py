@@ -34,7 +34,7 @@ def random(agents: int, density: float = DENSITY, seed: int = 0) -> Network:
     """
     check_agents(agents)
     if not (is_number(density) and 0 <= density <= 1):
-        raise AmbleError(f"density={density} was given; it must lie between 0 and 1.")
+        raise AmbleError(f"density={density} was given; it must be between 0 and 1.")
     pairs = agents * (agents - 1) // 2
     wanted = round(pairs * density)
     if wanted < agents - 1:

@@ -126,13 +126,13 @@ def from_edges(agents: int, edges: ArrayLike, name: str = "network") -> Network:
     Network(path: 3 agents, 2 links)
     """
     check_agents(agents)
-    given = edges
+    pairs = edges
     try:
-        edges = np.asarray(given, np.float64).reshape(-1, 2)
+        edges = np.asarray(pairs, np.float64).reshape(-1, 2)
     except (TypeError, ValueError):
         edges = np.full((1, 2), np.nan)
     if not (edges == np.round(edges)).all():
-        raise AmbleError(f"{shown(given)} was given as the links; give pairs of agents' numbers, such as [(0, 1)].")
+        raise AmbleError(f"{shown(pairs)} was given as the links; give pairs of agents' numbers, such as [(0, 1)].")
     edges = edges.astype(np.int64)
     if len(edges) and not (edges.min() >= 0 and edges.max() < agents):
         stranger = edges.min() if edges.min() < 0 else edges.max()
@@ -151,7 +151,7 @@ def from_edges(agents: int, edges: ArrayLike, name: str = "network") -> Network:
 
 
 def reached(network: Network) -> Flags:
-    """Which agents a token that starts at agent 0 can reach: a truth value per agent."""
+    """Which agents a token that starts at agent 0 can reach: one boolean per agent."""
     seen = np.zeros(network.agents, bool)
     seen[0] = True
     edge = np.array([0])
@@ -168,7 +168,7 @@ def from_networkx(graph: Graph) -> Network:
     Parameters
     ----------
     graph : nodes 0 to N - 1 are the agents of these numbers; nodes of other names become agents 0, 1, ... in the
-        graph's own order. A link from a node to itself means nothing and is left out.
+        graph's own order. A link from a node to itself is dropped.
 
     Returns
     -------

@@ -2,8 +2,9 @@
 
 cycle           one closed walk for all tokens, which start spread along it (the paper's choice)
 cycles          a closed walk of its own for each token
-stretches       one closed walk cut into M stretches, one per token; after its stretch a token steps to where others
-                have just been, so that after log2(M) steps it knows all ledgers (for tokens that share an account)
+stretches       one closed walk cut into M stretches, one per token; after its stretch a token goes to agents that
+                others have just left, so that after log2(M) steps it knows all ledgers (for tokens that share an
+                account)
 metropolis      P_ij = 1/max(d_i+1, d_j+1), P_ii the rest: uniform in the long run
 uniform         every neighbour with the same probability
 least-visited   the neighbour (or self) that this token has visited least, ties at random
@@ -45,7 +46,7 @@ class SparseMatrix(Protocol):
 
 
 class Cycles(NamedTuple):
-    """Closed walks: token m goes round row `row[m]` of `order`, whose length is lengths[row[m]]."""
+    """Closed walks: token m follows row `row[m]` of `order`, whose length is lengths[row[m]]."""
 
     order: Indices  # (walks, longest), padded
     lengths: Indices
@@ -172,8 +173,8 @@ def stretches(network: Network, order: Indices, tokens: int) -> list[list[int]]:
     Token m+1 has just left the end of its stretch with all that it gathered there, so after one step token m knows
     both. The end of stretch m+3 is where token m+2 was at that step, with its own news and that of m+3: what is known
     doubles at each step.
-    Tokens do not keep step, so the steps go on until they are as many as the hops by which tokens drift apart, about
-    the root of the stretch's length.
+    Tokens do not move at the same pace, so there are as many steps as the hops by which tokens drift apart, about the
+    root of the stretch's length.
     """
     parts = [part.tolist() for part in np.array_split(order, min(tokens, len(order)))]
     rows = []

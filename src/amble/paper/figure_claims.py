@@ -1,4 +1,4 @@
-"""Claims of the paper's text that the runs of its figures can test: idle time, cheaper visits, accuracy given up."""
+"""Claims of the paper's text that the runs of its figures can test: idle time, cheaper visits, lost accuracy."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ READINGS = {"": "tokens' mean", LOCAL: "mean of x"}
 
 
 def text_claims(find: Find, budgets: Mapping[str, float], tuned: bool) -> tuple[Claim, ...]:
-    """What `paper_claims` is for the figures' claims, for those of the text."""
+    """All claims of the text for one figure, like `paper_claims` for those of the figures."""
     claims = [idle_claim(find, budgets[TIME], tuned), complexity_claim(find, tuned)]
     return (*claims, *accuracy_claims(find, budgets)) if tuned else tuple(claims)
 
@@ -54,9 +54,9 @@ def idle_shares(run: Run, time_s: float) -> Any:
 def complexity_claim(find: Find, tuned: bool) -> Claim:
     """Compute seconds of a visit, and of all visits until a level is reached, of both readings."""
     pairs = []
-    for reading, words in READINGS.items():
+    for reading, read_as in READINGS.items():
         sides = [
-            Side(f"{label} ({words})", [with_compute(run) for run in find(label, reading if tuned else None, **rule)],
+            Side(f"{label} ({read_as})", [with_compute(run) for run in find(label, reading if tuned else None, **rule)],
                  reading)
             for label, rule in (("gAPI-BCD", {}), ("API-BCD", {"token_rule": "published"}))
         ]  # fmt: skip
@@ -108,7 +108,7 @@ def accuracy_claims(find: Find, budgets: Mapping[str, float]) -> tuple[Claim, Cl
 def gap_left(side: Side, time_s: float) -> float:
     """The share of the gap to the optimum's metric that is left at the time budget, median over the seeds.
 
-    Better on the test rows than the optimum counts as none left. A diverged run has all of it left, and more.
+    A method that is better than the optimum on the test rows has none left. A diverged run has an infinite share.
     """
     left = []
     for run in side.runs:

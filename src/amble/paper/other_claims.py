@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from amble.paper.plan import DENSITY, TOKENS, Job
 from amble.paper.trials import CYCLE, FIGURE, RANDOM_WALK, SIZES, TIME_S_PER_AGENT, UNITS_PER_AGENT, USUAL
-from amble.paper.verdicts import COMPARABLE, WORDS, Side, cost_to_close, outcome
+from amble.paper.verdicts import COMPARABLE, COST_NAMES, Side, cost_to_close, outcome
 from amble.paper.worked_example import copies_changed, visits_of, worked_example
 from amble.report.claims import Cell, Claim, Row, Verdict, overall
 from amble.report.sections import TIME, UNITS
@@ -45,7 +45,7 @@ def by_size(made: Made) -> Study:
             verdicts = [outcome(after, [before], COMPARABLE) for before, after in pairwise(own[1:])]
             text = (
                 f"API-BCD is scalable in network size: about three times as many agents need at most "
-                f"{COMPARABLE:g} times the {WORDS[cost]} per agent ({_level(tuned, share)})."
+                f"{COMPARABLE:g} times the {COST_NAMES[cost]} per agent ({_level(tuned, share)})."
             )
             measure = TIME if cost == TIME else "number"  # units per agent are below one
             columns = tuple(f"N = {N:,}" for N in sizes)
@@ -189,18 +189,18 @@ def _level(tuned: bool, share: float) -> str:
 
 def _common(made: Made) -> str:
     seeds = len(next(iter(made)).seeds)
-    words = (
+    text = (
         "Claims about API-BCD are judged by the mean of x, the faster of its two readings. "
         f"Settings of the caption: tau = {FIGURE.tau_is:g} (I-BCD), tau = {FIGURE.tau_api:g} with {TOKENS} tokens "
         f"(API-BCD), alpha = {FIGURE.alpha:g} (WPG); Relay has none. "
     )
     if any(job.tuned for job in made):
-        words += (
+        text += (
             "Tuned: step or penalty by the search of the figures, on the first seed of the network of density "
             f"{DENSITY} with the cycle, once for each number of agents and kept for all networks and walks; pilot runs "
             f"of {FIGURE.pilot_laps} laps; API-BCD for the mean of x; D-ADMM stands for gossip. "
         )
-    return words + (
+    return text + (
         f"Every run has {UNITS_PER_AGENT} units and {quantity(TIME_S_PER_AGENT, TIME)} of virtual time per agent, in "
         f"the fixed cost model; {'medians over ' + str(seeds) + ' seeds' if seeds > 1 else 'one seed'}."
     )

@@ -63,8 +63,8 @@ def studies_section(studies: Sequence[Study], note: str = "") -> Markup:
     for study in studies:
         parts += [tag("h3", study.title), tag("p", study.about), *(claim_block(claim) for claim in study.claims)]
         if study.drawn is not None:
-            words = f"{study.title}: which agent updates which copy when"
-            parts.append(picture(timeline_figure(study.drawn, first=1), "time-line", words, class_="wide"))
+            description = f"{study.title}: which agent updates which copy when"
+            parts.append(picture(timeline_figure(study.drawn, first=1), "time-line", description, class_="wide"))
     return tag("section", *parts, id="other-claims")
 
 

@@ -19,7 +19,7 @@ QUICK_SHARE = 4  # --quick has a quarter of the budgets
 PILOT_POWERS = (-2.0, 2.0, 7)  # the search: seven values over four decades, then four between
 PILOTS = PILOT_POWERS[2] + len(FINE)
 FULL_STEP = 10 ** (4 / 6)  # between the values that are tried in full runs: as between the seven
-ARITHMETIC = 2  # kept runs of another one are not used; raise it when runs of one version come out otherwise
+ARITHMETIC = 2  # saved runs of another version are not used; raise it when the same settings give other results
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Figure:
     full_tries: int  # and how many runs with the whole budgets choose between its best value and those around it
 
 
-# I-BCD, which is the slowest for each unit, spends about the time budget on its units: 250, 200, 20 and 15 laps
+# I-BCD, the slowest method per unit, spends about both budgets at once: in 250, 200, 20 and 15 laps
 FIGURES = (
     Figure(3, "cpusmall", 20, 0.5, 1.0, 0.1, ridge=1e-4, time_s=0.3, comm_units=5_000, pilot_laps=20, full_tries=9),
     Figure(4, "cadata", 50, 0.2, 2.8, 0.1, ridge=1e-4, time_s=0.6, comm_units=10_000, pilot_laps=20, full_tries=9),
@@ -48,18 +48,19 @@ FIGURES = (
 )
 
 ASSUMPTIONS = (
-    "Splits: where no test part is published (cpusmall, cadata), a fifth of the rows is held out; ijcnn1 and USPS have "
-    "theirs. Training rows are dealt out evenly, in random order. Seeds change networks, splits, walks and link times.",
+    "Splits: where no test part is published (cpusmall, cadata), a fifth of the rows is kept for testing; ijcnn1 and "
+    "USPS have theirs. Training rows are dealt out evenly, in random order. Seeds change networks, splits, walks and "
+    "link times.",
     "Scaling: columns, and the targets of a regression, are standardised by the training rows' means and deviations.",
-    "Intercept: there is one, without a ridge. Ridge: 1e-4 a weight (1e-2 on USPS, whose 2,570 unknowns are hardly "
-    "determined without one), on mean losses; all agents count alike.",
+    "Intercept: there is one, without a ridge. Ridge: 1e-4 per weight (1e-2 on USPS, whose 2,570 unknowns are hardly "
+    "determined without one), on mean losses; all agents have equal weight.",
     "NMSE is |Xw - y|^2 / |y - mean of the training targets|^2 on the test rows: 1 is what guessing the mean gives.",
     "Classification: logistic loss for two classes, softmax for ten; the paper names no loss.",
     "The captions' K = 5 is taken as the number of walks M, and tau_IS as I-BCD's tau. alpha is WPG's step.",
     "Walks: each token goes round a Hamiltonian cycle, as the paper's do; the five tokens start apart. Relay's five "
     "tokens, which share one account, walk stretches of it.",
     "gAPI-BCD: the paper gives no rho; ours is the smoothness of each agent's own loss, and tau that of API-BCD.",
-    "Which model the paper plots is not said: the tokens' mean and the mean of the agents' x are both shown.",
+    "The paper does not say which model it plots: the tokens' mean and the mean of the agents' x are both shown.",
     "Time: a hop takes U(1e-5, 1e-4) s, as in the paper. A visit takes what it took on this machine, in NumPy on one "
     "core, measured once for each method, with its settings, and data set (median) and stored in calibration.json. On "
     "small problems most of it is the interpreter's own time, as it would be in a live agent.",
@@ -96,7 +97,7 @@ class Job:
     tolerance: float | None = None  # a run whose model moves by less in a lap ends before its budgets do
 
     def stem(self, what: str, *more: Any) -> str:
-        """A name for a file of this job's: it changes with all that the job depends on, and with what is given."""
+        """A name for a file of this job; it changes with everything that the job depends on, and with `what`."""
         plan = [PILOT_POWERS, FULL_STEP, asdict(Timing()), __version__, ARITHMETIC]
         about = [asdict(self), self.method.label, *plan, *more]
         digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:10]
@@ -146,7 +147,7 @@ def tuned_methods() -> list[tuple[Any, str | None]]:
 
 
 def jobs(figures: Sequence[Figure] = FIGURES, seeds: Sequence[int] = SEEDS, quick: bool = False) -> list[Job]:
-    """All that is to be run. Quick: one seed, one token of Relay, and no tuned methods."""
+    """All jobs. Quick: one seed, one token of Relay, and no tuned methods."""
     planned = []
     for figure in figures:
         chosen = tuple(seeds[:1]) if quick else tuple(seeds)
@@ -161,5 +162,5 @@ def jobs(figures: Sequence[Figure] = FIGURES, seeds: Sequence[int] = SEEDS, quic
 
 
 def quickly(figure: Figure) -> Figure:
-    """The figure with a quarter of its budgets, both alike."""
+    """The figure with a quarter of both its budgets."""
     return replace(figure, time_s=figure.time_s / QUICK_SHARE, comm_units=figure.comm_units // QUICK_SHARE)

@@ -1,4 +1,4 @@
-"""The runs of the plan: settings tuned, visits measured, runs made, each kept as soon as it is there."""
+"""Tunes the settings, measures visits and makes the runs of the plan; each run is kept as soon as it is done."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ ENDINGS = (".json", ".npz")  # of a saved run
 
 
 def make_all(jobs: Sequence[Job], folder: Path, compute: str, workers: int | None) -> dict[Job, list[Run]] | None:
-    """Every job's runs, one per seed; None when Ctrl-C came first. What is in the folder is not made again."""
+    """Every job's runs, one per seed; None after Ctrl-C. Runs that are in the folder are not repeated."""
     runs = folder / "runs"
     runs.mkdir(parents=True, exist_ok=True)
     kept = tuned(jobs, runs)
@@ -42,7 +42,7 @@ def make_all(jobs: Sequence[Job], folder: Path, compute: str, workers: int | Non
     with Workers(workers) as pool:
         if not pool.run(tune_job, to_tune, lambda: len(tuned(jobs, runs)), sum(job.tuned for job in jobs), "tuning"):
             return None
-        while True:  # a full run may refuse the value that was tuned, or show a better one; then it is made with that
+        while True:  # a full run may refuse the tuned value, or show a better one; then the runs are repeated with that
             records = tuned(jobs, runs)
             settled = {job: with_chosen(job, records[job]) if job.tuned else job for job in jobs}
             visit_s = _visits(pool, list(settled.values()), folder / CALIBRATION, compute)
@@ -108,7 +108,7 @@ def keep_tuning(job: Job, record: Mapping[str, Any], folder: Path) -> None:
 
 
 def tuned(jobs: Sequence[Job], folder: Path) -> dict[Job, dict[str, Any]]:
-    """What was tried and chosen, of those jobs that are tuned already."""
+    """What was tried and chosen for the jobs that are tuned already."""
     records = {}
     for job in jobs:
         if job.tuned:
@@ -133,7 +133,7 @@ def _visits(pool: Workers, jobs: Sequence[Job], file: Path, compute: str) -> dic
     def measured() -> int:
         return len(keys & calibrated(file).keys())
 
-    batch = [(jobs, file)] if measured() < len(keys) else []  # one job: side by side they would disturb each other
+    batch = [(jobs, file)] if measured() < len(keys) else []  # one job: parallel measurements would disturb each other
     if not pool.run(calibrate, batch, measured, len(keys), "measuring visits"):
         return None
     seconds = calibrated(file)
@@ -152,7 +152,7 @@ def calibrated(file: Path) -> dict[str, float]:
 
 
 def calibrate(jobs: Sequence[Job], file: Path) -> None:
-    """Measure and store what a visit takes on this machine: the median over the agents, to three digits."""
+    """Measure and store how long a visit takes on this machine: the median over the agents, to three digits."""
     for job in jobs:
         known = calibrated(file)
         if key_of(job) not in known:
@@ -165,7 +165,7 @@ def calibrate(jobs: Sequence[Job], file: Path) -> None:
 
 
 def modelled(job: Job) -> float:
-    """What a visit takes in the fixed cost model, the same on every machine."""
+    """How long a visit takes in the fixed cost model, the same on every machine."""
     problem = problem_of(job.figure, job.seeds[0])
     return float(f"{np.median(cost.modelled(methods.check(job.method, problem), problem)):.3g}")
 
@@ -214,8 +214,8 @@ def make_runs(job: Job, own: Job, visit_s: float, folder: Path) -> None:
 
 
 def choose_by_full_runs(job: Job, record: Mapping[str, Any], visit_s: float, made: dict[float, Run]) -> dict[str, Any]:
-    """Pilot runs are much shorter than what the methods are judged on. So the choice is made on the first seed, by the
-    training loss of runs with the whole budgets; they are put into `made`."""
+    """Pilot runs are much shorter than the runs on which methods are judged. So the choice is made on the first seed,
+    by the training loss of runs with the whole budgets. These runs are added to `made`."""
 
     def trial_of(value: float) -> tuning.Trial:
         made[value] = spend(with_chosen(job, {**record, "chosen": value}), job.seeds[0], visit_s)

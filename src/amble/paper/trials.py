@@ -29,7 +29,7 @@ SETTLED = 1e-6  # a model that moves by less in a lap has converged, and its run
 
 
 def trials(quick: bool, seeds: Sequence[int] = SEEDS) -> list[Job]:
-    """All that is to be run. Quick: one seed, up to a hundred agents, three kinds of network, and nothing tuned."""
+    """All jobs. Quick: one seed, up to a hundred agents, three kinds of network, and nothing tuned."""
     own_seeds = tuple(seeds[:1]) if quick else tuple(seeds)
     kinds = QUICK_KINDS if quick else KINDS
     places = [(agents, *USUAL, CYCLE) for agents in reversed(QUICK_SIZES if quick else SIZES)]  # the longest first
@@ -81,7 +81,7 @@ def tuned_on(job: Job) -> Job:
 
 
 def make_trials(planned: Sequence[Job], folder: Path, workers: int | None) -> dict[Job, list[Run]] | None:
-    """Every trial's runs, one per seed; None when Ctrl-C came first. What is in the folder is not made again."""
+    """Every trial's runs, one per seed; None after Ctrl-C. Runs that are in the folder are not repeated."""
     first = dict.fromkeys(tuned_on(job) if job.tuned else job for job in planned)
     made = make_all(list(first), folder, "model", workers) if first else {}
     if made is None:

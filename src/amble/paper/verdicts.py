@@ -13,7 +13,7 @@ from amble.results.run import Run
 LEVELS = (0.5, 0.9, 0.99)  # shares of the gap between where a run begins and the optimum's metric
 COMPARABLE = 2.0  # "comparable" communication: at most twice as much
 BASELINES_SHOWN = 2  # of each level, the best
-WORDS = {TIME: "time", UNITS: "communication"}
+COST_NAMES = {TIME: "time", UNITS: "communication"}
 
 
 class Side(NamedTuple):
@@ -45,8 +45,8 @@ def cost_to_close(side: Side, cost: str, share: float, budget: float = np.inf) -
 
 
 def horizon(run: Run, cost: str, budget: float) -> float:
-    """Up to which cost this run can be judged: the budget, or less where it ended before. What has diverged, or
-    converged, does so for good."""
+    """Up to which cost this run can be judged: the budget, or less if it ended before. A run that has diverged or
+    converged stays so."""
     last = float(run.history[cost][-1])
     return budget if last >= budget or run.stopped in (cost, "diverged", "tolerance") else last
 
@@ -76,7 +76,7 @@ def judge(
     at_most: float | None = None,
     budget: float = np.inf,
 ) -> Claim:
-    """Each side is to need less than the best of its baselines, or at most so many times as much, at every level."""
+    """Judges whether each side needs less than its best baseline, or at most so many times as much, at every level."""
     sides = {side.name: side for own, baselines in contests for side in (own, *baselines)}
     cells = {name: tuple(cost_to_close(side, cost, share, budget) for share in LEVELS) for name, side in sides.items()}
     verdicts = []
@@ -156,6 +156,6 @@ def paper_claims(find: Find, budgets: Mapping[str, float], tuned: bool) -> tuple
         baselines += [*rounds, *gossip, *(Side(name, find(name)) for name in ("WADMM", "PW-ADMM"))]
     relay, others = Side("Relay", find("Relay", tokens=1)), "every tuned method" if tuned else "the paper's methods"
     for cost in (TIME, UNITS):
-        text = f"Ours: Relay, with nothing to set, needs less {WORDS[cost]} than {others}."
+        text = f"Ours: Relay, with nothing to set, needs less {COST_NAMES[cost]} than {others}."
         claims.append(claim(text, cost, [(relay, [side for side in baselines if side.runs])]))
     return tuple(claims)

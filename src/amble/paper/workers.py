@@ -1,4 +1,4 @@
-"""Many jobs on all cores, with one bar: each worker is a process of its own that computes on one thread."""
+"""Many jobs on all cores, with one bar: each worker is a process that computes on one thread."""
 
 import multiprocessing
 import os
@@ -32,11 +32,11 @@ class Workers:
 
     def __init__(self, count: int | None = None) -> None:
         self.count = count or cores()
-        self.held = ExitStack()
+        self.resources = ExitStack()
 
     def __enter__(self) -> "Workers":
-        self.asked = self.held.enter_context(interruptible(patient=True))
-        self.held.enter_context(one_thread())
+        self.asked = self.resources.enter_context(interruptible(patient=True))
+        self.resources.enter_context(one_thread())
         context = multiprocessing.get_context("spawn")
         self.others = set(multiprocessing.active_children())
         self.pool = ProcessPoolExecutor(self.count, context, initializer=begin, initargs=(context.Value("i", 0),))
@@ -46,7 +46,7 @@ class Workers:
         self.pool.shutdown(wait=False, cancel_futures=True)
         for child in set(multiprocessing.active_children()) - self.others:
             child.terminate()
-        self.held.close()
+        self.resources.close()
 
     def run(
         self,
@@ -58,8 +58,8 @@ class Workers:
     ) -> bool:
         """work(*job) for every job; True when all are done, False when Ctrl-C came first.
 
-        Jobs keep their own results, each whole as soon as it is there; `done` counts them for the bar. So nothing is
-        lost when workers are stopped half-way.
+        Jobs save their own results, each completely as soon as it is done; `done` counts them for the bar. So nothing
+        is lost when workers are stopped half-way.
         """
         with Meter(label, total, done(), unit="runs", lines=True) as meter:
             meter.update(done())
@@ -72,16 +72,16 @@ class Workers:
                         each.result()
                 except BrokenProcessPool as error:
                     raise AmbleError(
-                        "a worker process was killed, perhaps for want of memory; what is done is kept, so run the "
+                        "a worker process was killed, perhaps by lack of memory; finished runs are kept, so run the "
                         "same command again, with fewer --workers."
                     ) from error
         return not waiting
 
 
 def begin(started: Any) -> None:
-    """Before a worker's first job. Ctrl-C reaches every process of the terminal, but the parent decides what becomes of
-    its workers; and they do not outlive it, whatever ends it. Each keeps to a core of its own: JAX makes a thread for
-    every core that it sees, and the threads of several workers would wait for each other."""
+    """Before a worker's first job. Ctrl-C reaches every process of the terminal, but the parent decides when its
+    workers end; and they end with it, whatever ends it. Each is bound to its own core: JAX makes a thread for every
+    core that it sees, and the threads of several workers would wait for each other."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "sched_setaffinity"):
         with started.get_lock():
@@ -100,7 +100,7 @@ def begin(started: Any) -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """What the workers inherit: numbers are computed on one thread each, as their libraries read it when they start."""
+    """Environment of the workers: their libraries read at the start that they may use one thread."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     try:

@@ -246,7 +246,7 @@ def stack(
 
     if kind.keeps_rows():
         return block(np.arange(N))
-    # what keeps no rows need not be padded to the most rows of all agents
+    # losses that keep no rows need no padding to the largest agent
     order = np.argsort(sizes, kind="stable")
     blocks = [block(chosen) for chosen in np.array_split(order, -(-N // AGENTS_AT_A_TIME))]
     back = np.argsort(order, kind="stable")

@@ -23,10 +23,10 @@ UNASKED_UP_TO_OWN = 1_000  # the same for losses of a user's own, which may be e
 STILL = 1e-6  # of the model: what moves less between the last two proximal steps has arrived
 LOWER = 0.99  # of the value at a point: less at twice the point shows that it is no minimiser
 SLOPE = 1e-7  # of the slope at zero: less counts as none
-UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, from which on their units differ
+UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, beyond which their units differ
 NEWTON_STEPS_OWN = 100  # within each proximal step
 GRADIENTS_MAX = 10_000  # of sum_i f_i, after which the search is given up
-UNASKED_GRADIENTS = 1_000  # the same where nobody asked for the optimum ...
+UNASKED_GRADIENTS = 1_000  # the same if the user did not ask for the optimum ...
 UNASKED_LAPS = 10  # ... or as many for each lap of the run, if that is more: the search may not dwarf the run
 PROBES = (0.01, 0.1, 1.0, 10.0)  # lengths at which convexity is looked at, each in several places
 PROBES_EACH = 4
@@ -51,14 +51,14 @@ class Optimum(NamedTuple):
 
 
 class NoOptimum(NamedTuple):
-    """There is none, or none that could be verified."""
+    """There is no optimum, or none that could be verified."""
 
     why: str
     settled: bool = True  # False: the search was given up early, and a longer one may find it
 
 
 class GivenUp(AmbleError):
-    """The search was stopped, or took more gradients than it was allowed."""
+    """The search was stopped, or needed more gradients than allowed."""
 
 
 class Watch:
@@ -148,10 +148,10 @@ def of_convex(f: NamedLoss, zero: Array, watch: Watch) -> Array:
         [1e-8 * 10.0**-k * float(curvature) for k in range(6)],
     )
     w = scale * w
-    # no convex loss is lower beyond its minimiser: the loss of rows that a plane separates falls for ever, and slowly
+    # no convex loss is lower beyond its minimiser: the loss of separable rows falls without end, and slowly
     falls = f.value(2 * w) < LOWER * f.value(w)
     if falls or moved > STILL:
-        classes, free = "the classes are separable, in part at least", "the rows leave part of the model free"
+        classes, free = "the classes are separable, at least in part", "the rows do not determine the whole model"
         reason = free if type(f).fits(0) else classes
         raise AmbleError(
             f"there is no centralised optimum, or one too far out: {reason}; give ridge= a value above zero, such as "
@@ -237,7 +237,7 @@ def of_own(problem: Losses, own: Sequence[Objective], watch: Watch) -> Array:
     check_convex(f.grad, problem.dimension, rng)
     _, curvature = curvatures(hessian_times(f.grad, zero), len(zero), rng)
     f.smoothness = curvature if 0 < curvature < np.inf else 1.0
-    with np.errstate(all="ignore"):  # a loss that falls for ever is followed until its numbers end
+    with np.errstate(all="ignore"):  # a loss that falls without end is followed until its numbers overflow
         w, moved = loosen(
             lambda w, weight: minimise(f, w, weight, w, TOLERANCE, NEWTON_STEPS_OWN),
             zero,

@@ -43,14 +43,18 @@ def holdings_figure(name: str, holdings: dict[str, Any], settings: dict[str, Any
         axes[0].set_yticks(range(agents), [literal(str(name)) for name in names], fontsize=6)
     axes[0].set_ylabel("agent", fontsize=8)
     alpha = f", alpha {settings['alpha']:g}" if "alpha" in settings else ""
-    figure.suptitle(literal(f"{name}: who holds what ({settings.get('how', 'given')}{alpha})"), fontsize=9)
+    figure.suptitle(
+        literal(f"{name}: which agent holds which rows ({settings.get('how', 'given')}{alpha})"), fontsize=9
+    )
     return figure
 
 
 def partition_picture(path: Path, name: str, holdings: dict[str, Any] | None, settings: dict[str, Any]) -> Path:
     """The figure as a file."""
     if holdings is None:
-        raise AmbleError("who holds what is not known here: the problem has no rows, or more than 1,000 agents.")
+        raise AmbleError(
+            "it is not known which agent holds which rows: the problem has no rows, or more than 1,000 agents."
+        )
     return save(holdings_figure(name, holdings, settings), path)
 
 

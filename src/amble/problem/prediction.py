@@ -1,4 +1,4 @@
-"""Predictions of a linear model, for problems, runs and saved models alike."""
+"""Predictions of a linear model, for problems, runs and saved models."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -76,7 +76,7 @@ def metrics(W: Array, heldout: Heldout | None, classes: int, loss: str | None = 
 
 
 def check_model(w: ArrayLike) -> NDArray[Any]:
-    """A model as an array of numbers, or one sentence where something else was given for it."""
+    """A model as an array of numbers; anything else is an error of one sentence."""
     W = np.asarray(w)
     if W.dtype.kind not in "biuf" or W.ndim != 1:
         raise AmbleError(f"{shown(w)} was given as the model; give its numbers, run.model, or use run.predict(X).")

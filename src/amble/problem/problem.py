@@ -217,7 +217,7 @@ class Problem:
         return metrics(W, self.heldout, 0 if self.labels is None else len(self.labels), self.loss)
 
     def plot_partition(self, path: str | Path) -> Path:
-        """A picture of who holds what: each agent's labels, or its rows and the spread of their targets.
+        """A picture of which agent holds which rows: its labels, or its rows and the spread of their targets.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class Problem:
         exposure: ArrayLike | None = None,
         offset_test: ArrayLike | None = None,
     ) -> "Problem":
-        """Rows in one place, dealt out to agents.
+        """Rows in one place, divided among agents.
 
         Parameters
         ----------
@@ -291,7 +291,7 @@ class Problem:
         X_test, y_test : rows to judge models by, which no agent has
         how : even, sorted, by-label, dirichlet, by-sizes
         groups : instead of it, a label per row: each label's rows are one agent's, and the labels its names
-        alpha : of dirichlet, by default 0.5: the smaller, the less alike agents are
+        alpha : of dirichlet, by default 0.5: the smaller it is, the more agents differ
         sizes : of by-sizes: rows per agent or, as numbers with a point, proportions
         seed : of the dealing
         ridge : the penalty ridge/2 |w|^2 beside the mean loss, not on the intercept

@@ -70,7 +70,7 @@ def in_order(X: ArrayLike | Sparse, columns: Sequence[str] | None, whose: str) -
         raise AmbleError(
             f"{whose} have no column {missing[0]!r}, which the training rows have; give the same columns."
             if missing
-            else f"{whose} have two columns of one name; give each once."
+            else f"{whose} have two columns with the same name; give each once."
         )
     return np.asarray(X)[:, [names.index(name) for name in columns]]
 
@@ -103,19 +103,23 @@ def heldout_rows(
 def hold_out(data: Dataset, test: float, seed: int) -> Dataset:
     """The data set with its test rows apart: a published part, or a share of the rows. Every group keeps a row."""
     if not (is_number(test) and 0 <= test < 1):
-        raise AmbleError(f"test={test} was given; it is the share of rows held out, from 0 to below 1.")
+        raise AmbleError(f"test={test} was given; it is the share of rows kept for testing, from 0 to below 1.")
     X, y, groups = data.X, data.y, data.groups
     if data.X_test is not None or test == 0:
         return data
     if len(y) < 2:
-        raise AmbleError(f"{data.name} has 1 row, and a share of all rows is held out; give more rows, or test=0.")
+        raise AmbleError(
+            f"{data.name} has 1 row, and a share of the rows is kept for testing; give more rows, or test=0."
+        )
     order = np.random.default_rng([check_seed(seed), 0]).permutation(len(y))
     out = order[: max(1, round(test * len(y)))]
     if groups is not None:  # the last row of each group that comes in this order is never held out
         last = len(y) - 1 - np.unique(groups[order][::-1].astype(str), return_index=True)[1]
         out = out[~np.isin(out, order[last])]
         if not len(out):
-            raise AmbleError(f"{data.name} has too few rows per group to hold some out; give more rows, or test=0.")
+            raise AmbleError(
+                f"{data.name} has too few rows per group to keep some for testing; give more rows, or test=0."
+            )
     kept = np.setdiff1d(order, out)
     extra = extras(len(y), data.name, data.sample_weight, data.offset, data.exposure)
     rest, mine = None if groups is None else groups[kept], extra.of(kept)

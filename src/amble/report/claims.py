@@ -1,4 +1,4 @@
-"""Claim: a sentence that the runs are to show, the verdict on it, and the small table of numbers that decides it."""
+"""Claim: a sentence that the runs test, the verdict on it, and the small table of numbers that decides it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -33,8 +33,8 @@ def section_curves(section: Section, own_looks: Sequence[Look]) -> dict[str, Any
     return {
         "columns": [y_axis(section, column) for column in shown],
         "costs": [
-            {"key": cost, "words": words, "suffix": SUFFIXES[cost], "first": first_message(section.runs, cost)}
-            for cost, words in COSTS.items()
+            {"key": cost, "title": title, "suffix": SUFFIXES[cost], "first": first_message(section.runs, cost)}
+            for cost, title in COSTS.items()
         ],
         "lines": drawn,
     }
@@ -44,20 +44,20 @@ class YAxis(TypedDict):
     """What the y axis says, whether it is logarithmic, and from where to where it goes (then in powers of ten)."""
 
     key: str
-    words: str
+    title: str
     log: bool
     range: list[float] | None
     best: float | None  # the optimum's, to be marked
 
 
 def y_axis(section: Section, column: str) -> YAxis:
-    words = columns(section)[column]
+    title = columns(section)[column]
     best = best_metric(section)
     linear = column == "metric" and is_accuracy(section)
     own_range = _range(section, column, linear, best)
     return {
         "key": column,
-        "words": f"{words}, |w − w*| / |w*|" if column == "distance" else words,
+        "title": f"{title}, |w − w*| / |w*|" if column == "distance" else title,
         "log": not linear and own_range is not None,
         "range": own_range,
         "best": best if column == "metric" and np.isfinite(best) else None,
@@ -87,5 +87,5 @@ def _range(section: Section, column: str, linear: bool, best: float) -> list[flo
 
 
 def _plain(values: Any) -> list[float | None]:
-    """A few digits are enough for the eye; what cannot be drawn is a gap."""
+    """A few digits are enough for a plot; a value that cannot be drawn is a gap."""
     return [float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None for value in values.tolist()]

@@ -1,4 +1,4 @@
-"""Everything of a report beside its page: the curves as CSV, a figure a section; and finding the saved runs."""
+"""Everything of a report besides its page: the curves as CSV, one figure per section; and finding the saved runs."""
 
 import csv
 import io
@@ -49,7 +49,9 @@ def write_page(path: Path, page: Page, beside: Mapping[Path, bytes] | None = Non
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(whole)
     except OSError as error:
-        raise AmbleError(f"the report cannot be written to {path.parent}/; give a folder of yours.") from error
+        raise AmbleError(
+            f"the report cannot be written to {path.parent}/; give a folder that you can write to."
+        ) from error
     return list(whole)
 
 
@@ -67,10 +69,10 @@ def find_runs(paths: Iterable[Path]) -> list[Run]:
     bases: dict[Path, Path] = {}
     for path in paths:
         if path.is_dir():
-            found = [base_path(each) for each in path.rglob("*.json") if ending(base_path(each), ".npz").is_file()]
-            if not found:
+            bases_here = [base_path(each) for each in path.rglob("*.json") if ending(base_path(each), ".npz").is_file()]
+            if not bases_here:
                 raise AmbleError(no_run_in(path))
-            bases |= {each.resolve(): each for each in sorted(found, key=_natural)}
+            bases |= {each.resolve(): each for each in sorted(bases_here, key=_natural)}
         else:
             bases.setdefault(base_path(path).resolve(), path)
     if not bases:
@@ -79,7 +81,7 @@ def find_runs(paths: Iterable[Path]) -> list[Run]:
 
 
 def no_run_in(folder: Path) -> str:
-    """What a folder holds in place of saved runs, and which command is for that."""
+    """Says what a folder has instead of saved runs, and which command reads that."""
     if next(folder.rglob(AGENT_FILE), None) is not None:
         return (
             f"{folder} holds agents of a live run and no saved run, which amble up writes; use amble replay {folder}."

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH_IN = 7.16  # two columns of an IEEE page
-MARKERS = "os^DvPX*<>hp"  # they tell lines apart where colours do not
+MARKERS = "os^DvPX*<>hp"  # they distinguish lines where colours do not
 MARKS = 6  # on a line
 SETTINGS = {"font.size": 8, "axes.linewidth": 0.6, "lines.linewidth": 1.2, "lines.markersize": 3.5}
 PANELS = {TIME: "virtual time (s)", UNITS: "communication (units)"}
 
 
 def comparison_figure(runs: Sequence[Run]) -> "Figure":
-    """The figure of runs on one problem and network, with a title, for it stands without a caption."""
+    """The figure of runs on one problem and network, with a title, because it has no caption."""
     about = runs[0]
     walks = " / ".join(dict.fromkeys(run.walk_name for run in runs if not isinstance(run.schedule, Rounds)))
     title = f"{about.problem['name']}, {about.network.agents} agents, {about.network.name}, walk: {walks or 'none'}"
@@ -47,21 +47,21 @@ def section_figure(section: Section, own_looks: Sequence[Look] | None = None, ti
     with need("matplotlib", "sim").rc_context(SETTINGS):
         figure = new_figure(WIDTH_IN, 2.6 + 0.15 * (1 + len(drawn) // across) + 0.2 * bool(title))
         panels = figure.subplots(1, 2, sharey=True)
-        for panel, (cost, words) in zip(panels, PANELS.items(), strict=True):
+        for panel, (cost, label) in zip(panels, PANELS.items(), strict=True):
             for k, (line, look) in enumerate(zip(drawn, own, strict=True)):
                 _draw(panel, line, look, k, cost, axis["key"])
             if axis["best"] is not None:
                 panel.axhline(axis["best"], color="0.4", lw=0.9, ls=(0, (5, 3)), label="centralised optimum")
             if any(len(band(line, cost, axis["key"])[0]) for line in drawn):
                 panel.set_xscale("log")
-            if first := first_message(section.runs, cost):  # what came before it still enters from the left
+            if first := first_message(section.runs, cost):  # earlier values still enter from the left
                 panel.set_xlim(left=first / 1.25)
-            panel.set_xlabel(words)
+            panel.set_xlabel(label)
             panel.grid(alpha=0.25, linewidth=0.5)
             panel.spines[["top", "right"]].set_visible(False)
         _scale(panels[0], axis)
         figure.suptitle((literal(title) + stragglers(section.runs[0])).strip())
-        panels[0].set_ylabel(axis["words"])
+        panels[0].set_ylabel(axis["title"])
         handles, labels = panels[0].get_legend_handles_labels()
         size = 7 if longest < 52 else 6
         figure.legend(handles, labels, loc="outside lower center", ncols=across, fontsize=size, frameon=False)

@@ -17,7 +17,7 @@ class Look(NamedTuple):
 def looks(sections: Sequence[Section]) -> list[list[Look]]:
     """A look for each line of each section, in the order of `lines`."""
     known: dict[tuple[object, ...], int] = {}
-    found = []
+    looks_by_section = []
     for section in sections:
         seen: dict[tuple[object, ...], int] = {}
         own: list[Look] = []
@@ -27,8 +27,8 @@ def looks(sections: Sequence[Section]) -> list[list[Look]]:
                 seen[kind] = seen.get(kind, 0) + 1
             number = known.setdefault((*kind, seen[kind]), len(known))
             own.append(Look(COLOURS[number % len(COLOURS)], number // len(COLOURS), bool(line.column_suffix)))
-        found.append(own)
-    return found
+        looks_by_section.append(own)
+    return looks_by_section
 
 
 def _kind(line: Line) -> tuple[object, ...]:

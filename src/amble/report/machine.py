@@ -8,7 +8,7 @@ from pathlib import Path
 
 def this_machine() -> dict[str, str]:
     """The machine and the versions in use, for the foot of a report."""
-    found = {
+    facts = {
         "system": platform.platform(terse=True),
         "processor": _processor(),
         "cores": str(os.cpu_count() or "not known"),
@@ -16,10 +16,10 @@ def this_machine() -> dict[str, str]:
     }
     for package in ("numpy", "jax", "amble"):
         try:
-            found[package] = version(package)
+            facts[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            facts[package] = "not installed"
+    return facts
 
 
 def _processor() -> str:

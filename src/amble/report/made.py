@@ -17,14 +17,14 @@ HEADS = ("method", "walk", "a visit takes", "a message has", "hops", "idle", "en
 
 
 def made(section: Section) -> Markup:
-    """What all runs share, as a list; what each method has of its own, as a table."""
+    """What all runs share, as a list; what differs between methods, as a table."""
     runs = section.runs
     first = runs[0]
     degrees = [int(degree) for degree in first.network.degrees]
     shared = {
         "data": f"{first.problem['name']}, {first.problem['task']}, {first.problem['dimension']} unknowns",
         "agents": str(first.network.agents),
-        "split": _words({key: value for key, value in first.problem["settings"].items() if key != "seed"}),
+        "split": _listed({key: value for key, value in first.problem["settings"].items() if key != "seed"}),
         "network": f"{first.network.name}, {_each(len(run.network.edges) for run in runs)} links, "
         f"{min(degrees)} to {max(degrees)} neighbours per agent",
         "timing": "; ".join(dict.fromkeys(_timing(run) for run in runs)),
@@ -51,11 +51,11 @@ def _row(line: Line) -> Sequence[str]:
         _each(f"{int(run.history['hop'][-1]):,}" for run in runs),
         percent(float(np.median([run.history["idle"][-1] for run in runs]))),
         _each(run.stopped for run in runs),
-        tuning_words(runs),
+        tuning_text(runs),
     )
 
 
-def tuning_words(runs: Sequence[Run]) -> str:
+def tuning_text(runs: Sequence[Run]) -> str:
     """Which setting was chosen by tuning, and from how many."""
     tuned = [run.tuning for run in runs if run.tuning]
     if not tuned:
@@ -69,8 +69,8 @@ def _timing(run: Run) -> str:
     if run.walk == "live":
         hop_s = run.timing.low_s + run.timing.mean_s
         return f"measured, {in_units(float(f'{hop_s:.3g}'), SECOND_UNITS)} a hop"
-    given = {key: value for key, value in timing.settings(run.timing).items() if value and key != "compute"}
-    return _words(given)
+    chosen = {key: value for key, value in timing.settings(run.timing).items() if value and key != "compute"}
+    return _listed(chosen)
 
 
 def _each(values: Iterable[Any]) -> str:
@@ -78,6 +78,6 @@ def _each(values: Iterable[Any]) -> str:
     return ", ".join(dict.fromkeys(map(str, values)))
 
 
-def _words(settings: dict[str, Any]) -> str:
+def _listed(settings: dict[str, Any]) -> str:
     shown = {key: value for key, value in settings.items() if value is not None and value != []}
     return ", ".join(f"{key} = {value}" for key, value in shown.items()) or "as given"

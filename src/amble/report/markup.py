@@ -1,4 +1,4 @@
-"""HTML and SVG as text in which everything is escaped but what was made here."""
+"""HTML and SVG as text. Everything is escaped except markup that was made here."""
 
 from html import escape
 from typing import TYPE_CHECKING
@@ -19,14 +19,16 @@ class Markup(str):
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
     """<name attribute="...">children</name>; a trailing _ is cut from an attribute's name, other _ become -."""
-    words = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for key, value in attributes.items())
-    return Markup(f"<{name}{words}>" if name in EMPTY else f"<{name}{words}>{join(*children)}</{name}>")
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for key, value in attributes.items()
+    )
+    return Markup(f"<{name}{written}>" if name in EMPTY else f"<{name}{written}>{join(*children)}</{name}>")
 
 
 def join(*children: object) -> Markup:
     return Markup("".join(child if isinstance(child, Markup) else escape(str(child)) for child in children))
 
 
-def picture(figure: "Figure", name: str, words: str, **attributes: object) -> Markup:
+def picture(figure: "Figure", name: str, description: str, **attributes: object) -> Markup:
     """The figure in the page itself. `name` is its own on the page; `words` are for those who cannot see it."""
-    return tag("figure", Markup(svg(figure, name)), role="img", aria_label=words, **attributes)
+    return tag("figure", Markup(svg(figure, name)), role="img", aria_label=description, **attributes)

@@ -59,7 +59,7 @@ function layout(column, cost, theme) {
   const axis = { color: theme.quiet, gridcolor: theme.rule, linecolor: theme.rule, zeroline: false, automargin: true };
   const best = { type: "line", xref: "paper", x0: 0, x1: 1, y0: column.best, y1: column.best,
     line: { color: theme.quiet, width: 1.2, dash: "dash" } };
-  const words = { text: "centralised optimum", xref: "paper", x: 0, xanchor: "left", yanchor: "bottom", showarrow: false,
+  const label = { text: "centralised optimum", xref: "paper", x: 0, xanchor: "left", yanchor: "bottom", showarrow: false,
     y: column.log ? Math.log10(column.best) : column.best, font: { size: 11, color: theme.quiet } };
   return {
     margin: { l: 8, r: 12, t: 24, b: 8 },
@@ -68,12 +68,12 @@ function layout(column, cost, theme) {
     showlegend: false, hovermode: "closest", dragmode: touch ? false : "zoom",
     hoverlabel: { bgcolor: theme.paper, bordercolor: theme.quiet, font: { color: theme.ink }, align: "left" },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: theme.quiet, activecolor: theme.ink },
-    xaxis: { ...axis, type: "log", title: { text: cost.words }, exponentformat: "SI",
+    xaxis: { ...axis, type: "log", title: { text: cost.title }, exponentformat: "SI",
       autorangeoptions: cost.first ? { minallowed: Math.log10(cost.first / 1.25) } : {}, minexponent: 1, ticksuffix: cost.suffix, nticks: 8 },
-    yaxis: { ...axis, type: column.log ? "log" : "linear", title: { text: column.words }, exponentformat: "power",
+    yaxis: { ...axis, type: column.log ? "log" : "linear", title: { text: column.title }, exponentformat: "power",
       range: column.range || undefined, autorange: !column.range },
     shapes: column.best === null ? [] : [best],
-    annotations: column.best === null ? [] : [words],
+    annotations: column.best === null ? [] : [label],
   };
 }
 
@@ -99,11 +99,11 @@ function legend(box, data, hidden, redraw) {
     redraw();
   };
   if (made.length < 5) return;
-  for (const [words, hide] of [["show all", false], ["hide all", true]]) {
+  for (const [label, hide] of [["show all", false], ["hide all", true]]) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "every";
-    button.textContent = words;
+    button.textContent = label;
     button.addEventListener("click", () => {
       made.forEach((_, k) => (hide ? hidden.add(k) : hidden.delete(k)));
       show();

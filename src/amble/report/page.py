@@ -1,4 +1,4 @@
-"""The page: one HTML file that holds everything it shows, and asks nothing of any network."""
+"""The page: one HTML file that contains everything it shows and loads nothing from a network."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -39,10 +39,10 @@ def page_text(page: Page) -> str:
     """The whole HTML file."""
     sections = page.sections
     if not sections or not all(section.runs for section in sections):
-        raise AmbleError("a page was asked for without runs; give at least one section, and each at least one run.")
+        raise AmbleError("a page needs runs; give at least one section, and at least one run in each.")
     plotly = need("plotly.offline", "sim").get_plotlyjs()
     names = slugs(sections)
-    body = [tag("h1", page.title), *(tag("p", words) for words in page.intro.split("\n\n") if words)]
+    body = [tag("h1", page.title), *(tag("p", paragraph) for paragraph in page.intro.split("\n\n") if paragraph)]
     if any(section.claims for section in sections):
         body.append(summary_tables(sections))
     if len(sections) > 1 and not all(section.claims for section in sections):  # else the table links to them
@@ -77,7 +77,7 @@ def _section(name: str, section: Section) -> Markup:
 
 
 def pictures(name: str, run: Run) -> list[Markup]:
-    """Who holds what, where the run says it, and the network."""
+    """Which agent holds which rows, if the run says so, and the network."""
     about, shown = run.problem, []
     if about.get("holdings"):
         figure = holdings_figure(about["name"], about["holdings"], about["settings"])
@@ -89,19 +89,19 @@ def pictures(name: str, run: Run) -> list[Markup]:
 
 
 def _what_is_shown(section: Section) -> str:
-    found = lines(section)
-    methods = sum(not line.column_suffix for line in found)
-    counts = {len(line.runs) for line in found}
+    drawn = lines(section)
+    methods = sum(not line.column_suffix for line in drawn)
+    counts = {len(line.runs) for line in drawn}
     seeds = f"{'up to ' if len(counts) > 1 else ''}{max(counts)} seeds"
     what = next(iter(columns(section).values()))
     many = f"{methods} methods" if methods > 1 else "one method"
-    words = f"{what[0].upper()}{what[1:]} of {many} against virtual time and communication"
-    words += f"; lines are medians over {seeds}, bands go from the lowest to the highest." if max(counts) > 1 else "."
-    if methods < len(found):
-        words += (
+    caption = f"{what[0].upper()}{what[1:]} of {many} against virtual time and communication"
+    caption += f"; lines are medians over {seeds}, bands go from the lowest to the highest." if max(counts) > 1 else "."
+    if methods < len(drawn):
+        caption += (
             " Dotted: the mean of the agents' own models x, where it differs from the model (the mean of the tokens)."
         )
-    return words
+    return caption
 
 
 def _figure(name: str, section: Section) -> Markup:
@@ -109,8 +109,8 @@ def _figure(name: str, section: Section) -> Markup:
     shown = columns(section)
     choices = [_choice(f"{name}-y", "Show", shown)] if len(shown) > 1 else []
     choices.append(_choice(f"{name}-x", "Communication in", {UNITS: "units", BYTES: "bytes"}))
-    plots = [tag("div", class_="plot", role="img", aria_label=f"{section.title}: plot against {words}")
-             for words in ("virtual time", "communication")]  # fmt: skip
+    plots = [tag("div", class_="plot", role="img", aria_label=f"{section.title}: plot against {cost}")
+             for cost in ("virtual time", "communication")]  # fmt: skip
     return tag(
         "div",
         tag("div", *choices, class_="choices"),
@@ -122,19 +122,19 @@ def _figure(name: str, section: Section) -> Markup:
     )
 
 
-def _choice(name: str, words: str, options: Mapping[str, str]) -> Markup:
-    held = []
+def _choice(name: str, legend: str, options: Mapping[str, str]) -> Markup:
+    labels = []
     for k, (key, label) in enumerate(options.items()):
-        given: dict[str, object] = {"type": "radio", "name": name, "value": key}
-        button = tag("input", **given, **({"checked": ""} if k == 0 else {}))
-        held.append(tag("label", button, tag("span", label)))
-    return tag("fieldset", tag("legend", words), *held)
+        attributes: dict[str, object] = {"type": "radio", "name": name, "value": key}
+        button = tag("input", **attributes, **({"checked": ""} if k == 0 else {}))
+        labels.append(tag("label", button, tag("span", label)))
+    return tag("fieldset", tag("legend", legend), *labels)
 
 
 def _foot(page: Page) -> Markup:
     parts = []
     if page.assumptions:
-        parts += [tag("h2", "Assumptions"), tag("ul", *(tag("li", words) for words in page.assumptions))]
+        parts += [tag("h2", "Assumptions"), tag("ul", *(tag("li", assumption) for assumption in page.assumptions))]
     seeds = sorted({run.seed for section in page.sections for run in section.runs})
     about = {**(this_machine() if page.machine is None else page.machine), "seeds": ", ".join(map(str, seeds))}
     return tag("footer", *parts, tag("h2", "How this was made"), pairs(about), tag("p", HOW_MADE, class_="note"))

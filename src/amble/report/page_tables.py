@@ -1,4 +1,4 @@
-"""The page's tables: the claims, and what each method took and reached."""
+"""The page's tables: the claims, and what each method needed and reached."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,13 +26,13 @@ def headings(*cells: object) -> Markup:
 
 
 def table(
-    words: str, head: Sequence[Markup], rows: Sequence[Sequence[object]], caption: str = "", **attributes: object
+    description: str, head: Sequence[Markup], rows: Sequence[Sequence[object]], caption: str = "", **attributes: object
 ) -> Markup:
     """A table whose first column names the rows. It scrolls by itself on a narrow screen, by the keyboard too."""
     body = [tag("tr", tag("th", name, scope="row"), *(tag("td", cell) for cell in cells)) for name, *cells in rows]
     parts = [tag("caption", caption)] if caption else []
     whole = tag("table", *parts, tag("thead", *head), tag("tbody", *body), **attributes)
-    return tag("div", whole, class_="scroll", role="region", aria_label=words, tabindex=0)
+    return tag("div", whole, class_="scroll", role="region", aria_label=description, tabindex=0)
 
 
 def verdict_word(verdict: Verdict | None) -> Markup:
@@ -67,7 +67,7 @@ def claim_block(claim: Claim) -> Markup:
             rows.append(["verdict", *blank, *map(verdict_word, claim.verdicts)])
         parts.append(table(f"Numbers behind: {claim.text}", [headings("", *claim.columns)], rows))
     if claim.left_out:
-        note = f"{claim.left_out} others need as much or more at every level, or did not get there."
+        note = f"{claim.left_out} others need as much or more at every level, or did not reach it."
         parts.append(tag("p", note, class_="note"))
     return tag("div", *parts, class_="claim")
 
@@ -80,11 +80,11 @@ def results_table(section: Section) -> Markup:
     top = tag(
         "tr",
         tag("th", "method", rowspan=2, scope="col"),
-        *(tag("th", words, colspan=len(COSTS), scope="colgroup") for words in levels.values()),
+        *(tag("th", heading, colspan=len(COSTS), scope="colgroup") for heading in levels.values()),
         tag("th", at_end, colspan=len(shown), scope="colgroup"),
     )
-    ends = [words if column != "distance" else column for column, words in shown.items()]
-    under = headings(*(words for _ in levels for words in COSTS.values()), *ends)
+    ends = [heading if column != "distance" else column for column, heading in shown.items()]
+    under = headings(*(heading for _ in levels for heading in COSTS.values()), *ends)
     rows = [
         [
             _method_head(line),
@@ -94,7 +94,7 @@ def results_table(section: Section) -> Markup:
         for line in lines(section)
     ]
     several = any(len(line.runs) > 1 for line in lines(section))
-    whole = table(f"Results on {section.title}", [top, under], rows, "What each method took", class_="results")
+    whole = table(f"Results on {section.title}", [top, under], rows, "What each method needed", class_="results")
     return join(whole, tag("p", f"{_note(section, goal, shown, several)}.", class_="note"))
 
 
@@ -110,7 +110,7 @@ def _note(section: Section, goal: str, shown: dict[str, str], several: bool) -> 
     medians = "All are medians over the seeds"
     if not goal:
         why = next((about["why"] for run in section.runs if (about := run.problem.get("optimum")) and about["why"]), "")
-        note = f"The optimum is not known, so how near the methods came to it is not either. {why}".strip()
+        note = f"The optimum is not known, so neither is the distance of the methods to it. {why}".strip()
         return f"{note.rstrip('.')}. {medians}" if several else note.rstrip(".")
     what, best = "the optimum, in distance", ""
     if goal == "metric":
@@ -131,7 +131,7 @@ def _method_head(line: Line) -> Markup:
     """The method's name, its settings in small below, and what went wrong if something did."""
     lost = sum(run.stopped == "diverged" for run in line.runs)
     cut = sum(run.stopped == "interrupted" for run in line.runs)
-    notes = [tag("small", f"{words} ({count} of {len(line.runs)})", class_="warning")
-             for words, count in (("diverged", lost), ("interrupted", cut)) if count]  # fmt: skip
-    small = [tag("small", words) for words in line.details if words]
+    notes = [tag("small", f"{note} ({count} of {len(line.runs)})", class_="warning")
+             for note, count in (("diverged", lost), ("interrupted", cut)) if count]  # fmt: skip
+    small = [tag("small", note) for note in line.details if note]
     return join(line.runs[0].method.label, *small, *notes)

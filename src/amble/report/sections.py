@@ -33,7 +33,7 @@ class Section:
     budgets: Mapping[str, float] = field(
         default_factory=dict
     )  # of a cost: what lies beyond is neither shown nor judged
-    pictures: bool = True  # who holds what, and the network; not where another section has just shown them
+    pictures: bool = True  # which agent holds which rows, and the network; not if the section before has shown them
 
 
 class Line(NamedTuple):
@@ -42,22 +42,22 @@ class Line(NamedTuple):
     label: str
     runs: tuple[Run, ...]
     column_suffix: str
-    details: tuple[str, ...] = ()  # the label without the method's name: settings, and what else tells lines apart
+    details: tuple[str, ...] = ()  # the label without the method's name: settings, and what else distinguishes lines
     budgets: Mapping[str, float] = {}
 
 
 def group(runs: Iterable[Run]) -> list[Section]:
     """Runs of the same data over the same kind of network make a section; the order is kept."""
-    held: dict[str, list[Run]] = {}
+    by_key: dict[str, list[Run]] = {}
     for run in runs:
         about = run.problem
         settings = {key: value for key, value in about["settings"].items() if key != "seed"}
         key = [about["name"], about["task"], run.network.agents, settings, run.network.name]
-        held.setdefault(json.dumps(key, sort_keys=True, default=str), []).append(run)
-    titles = [_title(found[0]) for found in held.values()]
+        by_key.setdefault(json.dumps(key, sort_keys=True, default=str), []).append(run)
+    titles = [_title(runs_of_key[0]) for runs_of_key in by_key.values()]
     numbered = [f"{title} ({titles[:k].count(title) + 1})" if title in titles[:k] else title
                 for k, title in enumerate(titles)]  # fmt: skip
-    return [Section(title, tuple(found)) for title, found in zip(numbered, held.values(), strict=True)]
+    return [Section(title, tuple(runs_of_key)) for title, runs_of_key in zip(numbered, by_key.values(), strict=True)]
 
 
 def _title(run: Run) -> str:
@@ -68,16 +68,16 @@ def _title(run: Run) -> str:
 
 
 def slugs(sections: Sequence[Section]) -> list[str]:
-    """A name for each section that can stand in a link and in a file's name; no two alike."""
-    found: list[str] = []
+    """A unique name for each section, fit for a link and for a file's name."""
+    names: list[str] = []
     for section in sections:
         plain = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")[:60] or "section"
         number, name = 1, plain
-        while name in found:
+        while name in names:
             number += 1
             name = f"{plain}-{number}"
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def best_metric(section: Section) -> float:
@@ -92,12 +92,12 @@ def is_accuracy(section: Section) -> bool:
 
 def columns(section: Section) -> dict[str, str]:
     """What can be shown, with its words: test metric and distance, or the objective where neither is known."""
-    found = {}
+    shown = {}
     if any(np.isfinite(run.history["metric"]).any() for run in section.runs):
-        found["metric"] = "test accuracy" if is_accuracy(section) else "test NMSE"
+        shown["metric"] = "test accuracy" if is_accuracy(section) else "test NMSE"
     if any(np.isfinite(column_of(run, "distance")).any() for run in section.runs):
-        found["distance"] = "distance to the optimum"
-    return found or {"objective": "sum of all losses"}
+        shown["distance"] = "distance to the optimum"
+    return shown or {"objective": "sum of all losses"}
 
 
 def lines(section: Section) -> list[Line]:
@@ -133,7 +133,7 @@ def _readings_differ(run: Run, column: str) -> bool:
 
 
 def _by_method(runs: Sequence[Run]) -> list[tuple[tuple[str, ...], tuple[Run, ...]]]:
-    """Runs that differ in their seed only, with their settings and what else tells them from the others."""
+    """Runs that differ only in their seed, with their settings and what else distinguishes them."""
     alike: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
         walk = "" if methods.is_round(run.method) else run.walk_name

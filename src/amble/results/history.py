@@ -17,8 +17,8 @@ from amble.schedule.rounds import Rounds
 def with_history(run: Run, problem: Problem, optimum: bool = True, watch: Watch | None = None) -> Run:
     """The run with its curves computed: costs from the schedule, the rest from the recorded models.
 
-    What its history has already was computed from states that are gone, and stays. What is measured from the optimum is
-    left out where that is not known; then `problem["optimum"]` says why.
+    Columns that the history already has came from states that no longer exist, so they stay. What is measured from the
+    optimum is left out where that is not known; then `problem["optimum"]` says why.
     """
     best = reference.known(problem, watch) if optimum else NoOptimum("optimum=False was given")
     sides = {"": run.consensus, "_local": run.local}

@@ -27,7 +27,9 @@ def check_folder(folder: Path, again: bool, advice: str) -> None:
         raise AmbleError(f"{folder} holds an earlier comparison ({runs[0].name}, ...); {advice}.")
     for base in runs:
         if not _is_ours(base):
-            raise AmbleError(f"{folder} holds {base.name}.json, which amble did not write so; move it, then try again.")
+            raise AmbleError(
+                f"{folder} holds {base.name}.json, which amble did not write in this form; move it, then try again."
+            )
 
 
 def _is_ours(base: Path) -> bool:
@@ -40,7 +42,7 @@ def _is_ours(base: Path) -> bool:
 
 
 def remove_runs(folder: Path) -> None:
-    """Take the comparison in this folder away: its runs and pictures, and nothing else."""
+    """Delete the comparison in this folder: its runs and pictures, and nothing else."""
     runs = kept_runs(folder)
     for base in runs:
         for suffix in (".json", ".npz"):

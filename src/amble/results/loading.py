@@ -70,11 +70,11 @@ def load_run(path: str | Path, methods: Any = ()) -> Run:
 def _method(plain: dict[str, Any], rounds: bool, kinds: list[type[Any]]) -> Method | Absent:
     """amble's own by its label; else the user's, if its class is among those given, or a stand-in that can be read."""
     label, origin = plain["method"], plain.get("own", {})
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in plain["settings"].items()}
+    settings = {key: tuple(value) if isinstance(value, list) else value for key, value in plain["settings"].items()}
     if not origin and label in methods.METHODS:
-        return methods.from_settings(label, given)
+        return methods.from_settings(label, settings)
     kind = own.choose(kinds, label, origin)
-    return Absent(label, given, rounds, origin) if kind is None else methods.from_settings(kind, given)
+    return Absent(label, settings, rounds, origin) if kind is None else methods.from_settings(kind, settings)
 
 
 def _assemble(plain: dict[str, Any], arrays: dict[str, Any], kinds: list[type[Any]]) -> Run:
@@ -91,7 +91,7 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any], kinds: list[type[An
         like = methods.first_state(method, arrays["consensus"].shape[1])  # its tuples are known by its first ones
         parts = {part: from_named(tree, f"state.{part}", arrays) for part, tree in like.items()}
     run = Run(
-        method=cast(Method, method),  # a stand-in is only read: whoever would run it is refused
+        method=cast(Method, method),  # a stand-in can only be read: running it is an error
         network=Network(network["agents"], arrays["network.starts"], arrays["network.neighbours"], network["name"]),
         walk=Matrix(**under("walk.")) if plain["walk"] == "matrix" else plain["walk"],
         timing=timing.from_settings(plain["timing"]),

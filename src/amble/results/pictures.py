@@ -101,8 +101,8 @@ def timeline_figure(run: Readable, hops: int = 40, first: int = 0) -> "Figure":
         axes.hlines(levels, begins, ends, color=colour, lw=6, label=f"token {m + first}")
         if labelled:
             for k, x, y in zip(mine, ends, levels, strict=True):
-                words = f"{k + 1}: $\\hat{{z}}_{{{shown.agent[k] + first},{m + first}}}$"
-                axes.text(x, y + 0.3, words, fontsize=6.5, color=colour, ha="center")
+                label = f"{k + 1}: $\\hat{{z}}_{{{shown.agent[k] + first},{m + first}}}$"
+                axes.text(x, y + 0.3, label, fontsize=6.5, color=colour, ha="center")
     axes.set_yticks(range(len(active)), [f"agent {i + first}" for i in active], fontsize=7)
     axes.set_ylim(-0.6, len(active) - 0.1)
     explained = "; a label is the hop, and the copy that it updates: of which agent, of which token" if labelled else ""
@@ -137,7 +137,7 @@ def _rounds_figure(run: Readable, rounds: int) -> "Figure":
 
 
 def stragglers(run: Readable) -> str:
-    """Who takes how many times as long to compute, as a second line of a title; nothing where all are alike."""
+    """Which agents compute slower and by which factor, as a second line of a title; empty if all are equal."""
     slow = [(agent, factor) for agent, factor in run.timing.slowdown if factor != 1]
     if not slow:
         return ""

@@ -17,7 +17,7 @@ from amble.survey.agreed import Agreement, from_json
 
 
 def read_rows(model: Model, path: Path, target: str | None, header: bool | None) -> tuple[Array, Targets | None]:
-    """X, and y or None: a table's target is the one named, here or in the model, or its one column too many."""
+    """X, and y or None: a table's target is the one named here or in the model, or its one extra column."""
     kind, where = inner_suffix(path), str(path)
     refuse_options(path, header, target)
     if kind in TABLES and "survey" in model.about:

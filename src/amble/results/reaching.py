@@ -45,14 +45,14 @@ def records_within(run: Readable, cost: str, budget: float) -> int:
 
 
 def time_to(run: Readable, metric: float | None, within: float | None, cost: str, local: bool) -> float:
-    """As `Run.time_to`, which says what is what; checked."""
+    """The work of `Run.time_to`, which documents the arguments; checked."""
     if cost not in COSTS:
         raise unknown("cost", cost, COSTS)
     options = {"metric": metric, "within": within}
-    given = {name: value for name, value in options.items() if value is not None}
-    if len(given) != 1:
-        raise AmbleError(f"{' and '.join(given) or 'nothing'} was given to reach; give metric=0.5 or within=0.01.")
-    [(name, bound)] = given.items()
+    bounds = {name: value for name, value in options.items() if value is not None}
+    if len(bounds) != 1:
+        raise AmbleError(f"{' and '.join(bounds) or 'nothing'} was given to reach; give metric=0.5 or within=0.01.")
+    [(name, bound)] = bounds.items()
     if not is_number(bound) or (name == "within" and not bound >= 0):
         raise AmbleError(f"{name}={bound!r} was given; it must be a number{', zero or more' * (name == 'within')}.")
     column = "metric_local" if local else "metric"
@@ -67,8 +67,8 @@ def unreachable(run: Readable, name: str, bound: float, column: str) -> str:
     """Why nothing says when the run came to a bound."""
     tested = column in run.history and np.isfinite(run.history[column]).any()
     if name == "metric":
-        return f"this run has no test rows, so nothing says when it came to metric={bound:g}."
+        return f"this run has no test rows, so it is not known when it reached metric={bound:g}."
     optimum = run.problem.get("optimum", {})
     kind = "the optimum was not computed (optimum=False)" if not optimum.get("asked", True) else "no optimum is known"
     advice = "give metric= to reach instead" if tested else "it has no test rows either"
-    return f"nothing says when this run came to within={bound:g} of the optimum: {kind}; {advice}."
+    return f"it is not known when this run came to within={bound:g} of the optimum: {kind}; {advice}."

@@ -1,4 +1,4 @@
-"""What those who only read a run need of it. `Run` is one; it stands above them, for it calls them."""
+"""What code that only reads a run needs. `Run` satisfies it; this module is below `Run`, which calls such code."""
 
 from typing import Any, Protocol
 

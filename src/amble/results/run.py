@@ -27,7 +27,7 @@ from amble.schedule.rounds import Rounds
 from amble.schedule.schedule import Schedule
 from amble.schedule.timing import Timing
 
-# why a run ended: at a limit that was given; its model converged; somebody stopped it; it diverged; of a live run, it
+# why a run ended: a limit was reached; its model converged; somebody stopped it; it diverged; of a live run, it
 # lost a token that it could not reissue
 STOPPED = ("hops", "rounds", "time_s", "comm_units", "tolerance", "interrupted", "diverged", "lost")
 

@@ -22,7 +22,7 @@ FORMAT = 1
 
 
 def write(run: "Run", path: str | Path) -> Path:
-    """As `Run.save`, which says what is what."""
+    """The work of `Run.save`, which documents the arguments."""
     base = base_path(path)
     arrays: dict[str, Any] = {
         "network.starts": run.network.starts,
@@ -64,7 +64,9 @@ def write(run: "Run", path: str | Path) -> Path:
         base.parent.mkdir(parents=True, exist_ok=True)
         write_whole({ending(base, ".npz"): content, ending(base, ".json"): f"{text}\n".encode()})
     except OSError as error:
-        raise AmbleError(f"the run cannot be saved to {base} ({error.strerror}); give a path of yours.") from error
+        raise AmbleError(
+            f"the run cannot be saved to {base} ({error.strerror}); give a path that you can write to."
+        ) from error
     return ending(base, ".json")
 
 

@@ -13,7 +13,7 @@ from amble.methods.optional import own_flops
 from amble.problem.problem import Problem
 from amble.schedule.timing import Timing
 
-FLOPS_PER_S = 1e9  # the fixed cost model's agent: one operation a nanosecond
+FLOPS_PER_S = 1e9  # the fixed cost model's agent: one operation per nanosecond
 CALIBRATED_AGENTS_MAX = 64
 CALIBRATED_LAPS, CALIBRATED_LAPS_LEAST = 7, 3
 CALIBRATED_S = 1.0  # after this long, the least number of laps is enough
@@ -32,7 +32,7 @@ def compute_seconds(timing: Timing, method: Method, problem: Problem) -> Array:
 
 
 def modelled(method: Method, problem: Problem) -> Array:
-    """Operations of the objective's calls, at one a nanosecond; an objective of your own is taken as one us."""
+    """Operations of the objective's calls, at one per nanosecond; a call of your own objective counts as one us."""
     if problem.own is not None:
         return np.full(problem.agents, 1e-6)
     flops = sum(times * problem.stacked.flops(kind) for kind, times in method.work.items())
@@ -42,9 +42,8 @@ def modelled(method: Method, problem: Problem) -> Array:
 
 
 def measured(method: Method, problem: Problem, clock: Callable[[], float] = time.perf_counter) -> Array:
-    """Each agent's median over some laps of a token that are really walked, in NumPy, on this machine.
-
-    Of many agents the first 64 are timed, and the rest are given their median.
+    """Each agent's median over some real laps of a token, in NumPy, on this machine. Of many agents only the first 64
+    are timed, and the others get their median.
     """
     start = np.zeros(problem.dimension)
     timed = min(problem.agents, CALIBRATED_AGENTS_MAX)

@@ -50,7 +50,7 @@ def gossip(link: Array, compute_s: Array, seed: int, rounds: int, links: int) ->
 
 
 def server(link: Array, compute_s: Array, seed: int, rounds: int, messages: int) -> Array:
-    """Every agent hears, computes and says; the server waits for the slowest agent.
+    """Every agent hears, computes and answers; the server waits for the slowest agent.
 
     Each way there are M messages at once, one for each token: an agent computes when it has heard the last of them.
     """

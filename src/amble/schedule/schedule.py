@@ -1,4 +1,4 @@
-"""Schedule: which token is where and when. It knows nothing of the method's numbers.
+"""Schedule: which token is where and when. It knows nothing about the method's numbers.
 
 Every token is always about to arrive somewhere. The loop takes the earliest arrival (ties: the lowest token), lets it
 wait until its agent is free, adds the visit's compute seconds, and sends the token on by the walk: its next arrival.
@@ -21,7 +21,7 @@ from amble.networks.walks import Walk, put, take
 from amble.randomness import LINK, WALK, draw
 from amble.schedule.timing import Timing, link_seconds
 
-BLOCK = 1 << 15  # arrivals a call of the compiled loop
+BLOCK = 1 << 15  # arrivals per call of the compiled loop
 HOPS_MAX = 100_000_000  # of a schedule that was not asked for by hops
 
 

@@ -47,8 +47,8 @@ class Timing:
 
     def __post_init__(self) -> None:
         try:
-            given = self.slowdown.items() if isinstance(self.slowdown, Mapping) else self.slowdown
-            pairs = tuple((int(agent), float(factor)) for agent, factor in given)
+            factors = self.slowdown.items() if isinstance(self.slowdown, Mapping) else self.slowdown
+            pairs = tuple((int(agent), float(factor)) for agent, factor in factors)
         except (TypeError, ValueError) as error:
             raise AmbleError(f"timing: slowdown={self.slowdown!r} was given; give factors by agent.") from error
         object.__setattr__(self, "slowdown", pairs)
@@ -145,17 +145,17 @@ def timing_from(timing: "str | Timing | Mapping[str, Any]") -> Timing:
         return timing
     if not isinstance(timing, str | Mapping):
         raise AmbleError(f"timing={timing!r} was given; give a name, a table of settings or an amble.Timing.")
-    given = {"model": timing} if isinstance(timing, str) else dict(timing)
-    model = given.pop("model", "paper")
+    values = {"model": timing} if isinstance(timing, str) else dict(timing)
+    model = values.pop("model", "paper")
     if model not in NAMED:
         raise unknown("timing", model, NAMED)
     known = [field.name for field in fields(Timing)]
-    if model == "link" and "latency_s" in given:
-        given["low_s"] = given["high_s"] = given.pop("latency_s")
-    for key in given:
+    if model == "link" and "latency_s" in values:
+        values["low_s"] = values["high_s"] = values.pop("latency_s")
+    for key in values:
         if key not in known:
             raise unknown("timing setting", key, [*known, "model", "latency_s"])
-    return Timing(**{**NAMED[model], **given})
+    return Timing(**{**NAMED[model], **values})
 
 
 def settings(timing: Timing) -> dict[str, Any]:

@@ -128,7 +128,7 @@ class Comparison:
         return save(comparison_figure(self.runs), as_path(path, "the figure"))
 
     def report(self, path: str | Path) -> Path:
-        """One web page with plots, tables and settings. It opens without a network.
+        """One web page with plots, tables and settings. It opens without internet access.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ def compare(
     problem, network, hops, rounds, time_s, comm_units, tolerance, walk, timing, seed, start, every, optimum, engine,
     progress : as of `simulate`
     penalised : the same, for those of the methods that minimise an F; at least one must
-    tune : choose the step or penalty of every method first, by pilot runs; or a list, which says it method by method
+    tune : choose the step or penalty of every method first, by pilot runs; or a list, one value per method
     keep : a folder in which each run is saved as soon as it is done; one that holds a comparison already is refused
     again : replace that one instead, as soon as the first run is done
 

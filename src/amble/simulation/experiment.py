@@ -76,18 +76,18 @@ class Experiment:
     out: str = "amble-out"
     methods: list[dict[str, Any]] = field(default_factory=lambda: PAPER_METHODS)
 
-    def with_settings(self, given: dict[str, Any]) -> "Experiment":
+    def with_settings(self, settings: dict[str, Any]) -> "Experiment":
         """Some settings replaced, each checked for its name and kind."""
         kinds = get_type_hints(Experiment)
-        for key, value in given.items():
+        for key, value in settings.items():
             if key not in kinds:
                 raise unknown("setting", key, kinds)
             kind = _plain_type(kinds[key])
-            if kind in _WORDS and not _is_a(value, kind):
-                raise AmbleError(f"{key} = {value!r} was given; it must be {_WORDS[kind]}.")
-        if {"by", "agents"} <= set(given):
+            if kind in _EXPECTED and not _is_a(value, kind):
+                raise AmbleError(f"{key} = {value!r} was given; it must be {_EXPECTED[kind]}.")
+        if {"by", "agents"} <= set(settings):
             raise AmbleError("by and agents were given; each value of the column is an agent, so leave agents out.")
-        return replace(self, **given)
+        return replace(self, **settings)
 
     def build(self) -> tuple[list[Any], Problem, Network]:
         """The methods, the problem and the network; everything is checked before any work starts."""
@@ -119,33 +119,33 @@ class Experiment:
         """The methods, each with whether its step or penalty is to be tuned: one that the user gives stays as it is."""
         by_user = self.methods is not PAPER_METHODS
         chosen: list[tuple[Any, bool]] = []
-        for given in self.methods:
-            if not isinstance(given, dict):
+        for table in self.methods:
+            if not isinstance(table, dict):
                 raise AmbleError(
-                    f"methods holds {given!r}; write each method as a table: [[methods]] with name = {given!r}."
+                    f"methods holds {table!r}; write each method as a table: [[methods]] with name = {table!r}."
                 )
-            if "name" not in given:
-                raise AmbleError(f'a method without a name was given ({given}); add name = "API-BCD", for example.')
-            if given["name"] == "all":
-                if len(given) > 1:
+            if "name" not in table:
+                raise AmbleError(f'a method without a name was given ({table}); add name = "API-BCD", for example.')
+            if table["name"] == "all":
+                if len(table) > 1:
                     raise AmbleError(
-                        f"settings were given with all ({given}); each method has its own: name it with them."
+                        f"settings were given with all ({table}); each method has its own: name it with them."
                     )
                 chosen += [(methods.from_settings(label, {}), self.tune) for label in methods.METHODS]
                 continue
-            name = own.from_file(given["name"]) if own.names_file(str(given["name"])) else given["name"]
-            method = methods.from_settings(name, {key: value for key, value in given.items() if key != "name"})
-            chosen.append((method, self.tune and not (by_user and methods.tunable(method) in given)))
+            name = own.from_file(table["name"]) if own.names_file(str(table["name"])) else table["name"]
+            method = methods.from_settings(name, {key: value for key, value in table.items() if key != "name"})
+            chosen.append((method, self.tune and not (by_user and methods.tunable(method) in table)))
         return chosen
 
     def read_data(self) -> Dataset:
         """The data set of that name, or else in the file of that path."""
         of_files: dict[str, Any] = {"task": self.task, "target": self.target, "header": self.header, "by": self.by}
         if self.data in NAMES:
-            given = [key for key, value in {**of_files, "one_hot": self.one_hot or None}.items() if value is not None]
-            if given:
+            extra = [key for key, value in {**of_files, "one_hot": self.one_hot or None}.items() if value is not None]
+            if extra:
                 raise AmbleError(
-                    f"{given[0]} was given with data = {self.data!r}; it is for files of your own, so leave it out."
+                    f"{extra[0]} was given with data = {self.data!r}; it is for files of your own, so leave it out."
                 )
             return load(self.data)
         if not Path(self.data).is_file():
@@ -154,7 +154,7 @@ class Experiment:
         return read_file(self.data, categorical="one-hot" if self.one_hot else "refuse", **of_files)
 
     def target_note(self, target: str | None) -> str | None:
-        """Which column of a file is the target, where that was left to amble."""
+        """Names the target column of a file, if the user did not choose it."""
         if self.target is not None or self.data in NAMES or target is None:
             return None
         return f"the target is {target}, the last column of {self.data}; --target names another."
@@ -172,7 +172,7 @@ class Experiment:
         return compare(chosen, problem, network, keep=keep, again=again, progress=progress, **options)
 
 
-_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list"}
+_EXPECTED = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list"}
 
 
 def _plain_type(hint: Any) -> Any:
@@ -188,13 +188,13 @@ def _is_a(value: object, kind: type) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Made before the work, so that nothing is lost after it."""
+    """Makes the folder before the work, so that no result is lost for lack of one."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
             raise PermissionError
     except OSError as error:
-        raise AmbleError(f"nothing can be written to the folder {folder}; give one of yours with --out.") from error
+        raise AmbleError(f"nothing can be written to the folder {folder}; give another with --out.") from error
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -247,5 +247,5 @@ def parse_slow(text: str) -> dict[int, float]:
     except ValueError as error:
         raise AmbleError(f"--slow {text} was given; write AGENT=FACTOR, such as 3=10,5=10.") from error
     if len(dict(factors)) < len(factors):
-        raise AmbleError(f"--slow {text} was given, with an agent that is there twice; give each agent one factor.")
+        raise AmbleError(f"--slow {text} was given, which names an agent twice; give each agent one factor.")
     return dict(factors)

@@ -45,8 +45,8 @@ def penalised(method: Method, problem: Problem, state: State) -> float:
         ledgers, m = tree_map(np.asarray, state.tokens.board), np.arange(M)  # each token knows its own to the last gift
         z = [BoardRules(method).read(tree_map(lambda a: a[m, m], ledgers))]
     else:
-        held, rule = tree_map(np.asarray, state.tokens), methods.rules(method)
-        z = [rule.estimate(tree_map(lambda a: a[m], held)) for m in range(M)]  # noqa: B023
+        stacked, rule = tree_map(np.asarray, state.tokens), methods.rules(method)
+        z = [rule.estimate(tree_map(lambda a: a[m], stacked)) for m in range(M)]  # noqa: B023
     tau = methods.settings(method)[str(penalty(method))]
     loss = sum(problem.objective(i).value(x[i]) for i in range(problem.agents))
     return float(loss + tau / 2 * sum(np.sum((x - z_m) ** 2) for z_m in z))

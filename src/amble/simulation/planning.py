@@ -29,8 +29,8 @@ def limits(
     tolerance: float | None,
 ) -> dict[str, Any]:
     """Where to stop, checked; hops of a round method become rounds."""
-    given = {"hops": hops, "rounds": rounds, "time_s": time_s, "comm_units": comm_units, "tolerance": tolerance}
-    for name, value in given.items():
+    limits = {"hops": hops, "rounds": rounds, "time_s": time_s, "comm_units": comm_units, "tolerance": tolerance}
+    for name, value in limits.items():
         count = name in ("hops", "rounds", "comm_units")
         if name == "tolerance" and is_number(value) and value == 0:  # none, as in live runs
             continue
@@ -59,7 +59,7 @@ def plan(run: Run, stop: dict[str, Any]) -> Schedule | Rounds:
 def round_plan(
     run: Run, parts: dict[str, Any], hops: int | None, time_s: float | None, comm_units: int | None
 ) -> Rounds:
-    """As many rounds as the limits allow; rounds cost alike, so units say how many fit."""
+    """As many rounds as the limits allow; all rounds cost the same, so units say how many fit."""
     fit = [] if hops is None else [hops]
     each = methods.round_units(run.method, run.network)
     if comm_units is not None and each == 0 and hops is None and time_s is None:
@@ -67,15 +67,15 @@ def round_plan(
     if comm_units is not None and each:
         fit.append(comm_units // each)
     count = min(fit) if fit else 1024
-    found = clock.plan_rounds(run.timing, **parts, rounds=count)
+    planned = clock.plan_rounds(run.timing, **parts, rounds=count)
     if time_s is None:
-        return found
-    while not fit and found.time_s[-1] <= time_s:
+        return planned
+    while not fit and planned.time_s[-1] <= time_s:
         count *= 2
         if count > scheduling.HOPS_MAX:
             raise AmbleError("rounds take no time in this timing, so time_s is never reached; stop by rounds.")
-        found = clock.plan_rounds(run.timing, **parts, rounds=count)
-    return found.first(int(np.searchsorted(found.time_s, time_s, side="right")))
+        planned = clock.plan_rounds(run.timing, **parts, rounds=count)
+    return planned.first(int(np.searchsorted(planned.time_s, time_s, side="right")))
 
 
 def record_hops(hops: int, every: int | None) -> Any:

@@ -94,7 +94,7 @@ def check_records(method: Method, every: int | None, penalised: bool) -> None:
 
 
 def measured(run: Run, problem: Problem, optimum: bool, show: bool) -> Run:
-    """The run with its history, and a warning where the optimum was looked for and is not known. Ctrl-C ends the search
+    """The run with its history, and a warning if the optimum was searched for and is not known. Ctrl-C ends the search
     for the optimum, and the run is kept."""
     with interruptible() as asked, Meter("optimum", None, show=show, unit="gradients") as meter:
         before = asked.times  # an earlier one ended the run, not this search
@@ -111,13 +111,13 @@ def measured(run: Run, problem: Problem, optimum: bool, show: bool) -> Run:
 def check_problem(problem: Problem) -> None:
     advice = "give an amble.Problem, such as amble.split(amble.load('diabetes'), agents=20)"
     if isinstance(problem, Dataset):
-        advice = "deal it out to agents first: amble.split(data, agents=20)"
+        advice = "divide it among agents first: amble.split(data, agents=20)"
     expect(problem, Problem, "the problem", advice)
     _ = problem.digest  # computed once: it asks each objective of your own, and refuses answers that no run could use
 
 
 def describe(problem: Problem) -> dict[str, Any]:
-    """What a run says about its problem: enough to use its model elsewhere, and to show who held what."""
+    """What a run says about its problem: enough to use its model elsewhere, and to show which agent held which rows."""
     about = {"name": problem.name, "task": problem.task, "agents": problem.agents, "dimension": problem.dimension}
     about |= {"digest": problem.digest, "settings": problem.settings}
     if problem.scaling is not None:

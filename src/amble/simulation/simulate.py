@@ -85,7 +85,7 @@ def simulate(
     network = networks.as_network(network, problem.agents, seed=seed)
     same: dict[str, Any] = {"walk": walk, "timing": timing, "seed": seed, "start": start, "engine": engine}
     record: dict[str, Any] = {}
-    if tune:  # all that can be wrong is said before it
+    if tune:  # all errors are raised before it
         method = methods.check(method, problem)
         check_records(method, every, penalised)
         limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
@@ -149,7 +149,7 @@ def resume(
     if run.problem["digest"] != problem.digest:
         raise AmbleError(
             f"this run was made on {run.problem['name']!r} with other data or settings than the problem given; "
-            "make the problem again as it was then."
+            "build the same problem as before."
         )
     stop = limits(run.method, problem, hops, rounds, time_s, comm_units, tolerance)
     asked = run.problem.get("optimum", {}).get("asked", True)

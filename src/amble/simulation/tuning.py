@@ -3,12 +3,12 @@
 The search is over powers of ten around the problem's own scale, by default nine values over six decades, and up to four
 more beyond an end where the best lies there; then the four that lie halfway and a quarter of the way between the best
 and its neighbours. Values are ranked by speed (`rank`): the best one is the first to come close to the lowest sum_i f_i
-that any of them has at the end. So nothing is used that is not known before the optimum is. A value whose loss rises at
-the end comes after all whose loss does not.
+that any of them has at the end. So tuning does not use the optimum. A value whose loss rises at the end comes after all
+whose loss does not.
 
-A step that is slightly too large looks best in a short run and diverges in a long one. So the best value must hold in a
-run twenty times as long; where the loss rises in it, the next best is tested in its turn. `rescore` goes further: it
-compares the best value with others around it on runs of full length.
+A step that is slightly too large looks best in a short run and diverges in a long one. So the best value must also work
+in a run twenty times as long; if the loss rises there, the next best is tested. `rescore` goes further: it compares the
+best value with others around it on runs of full length.
 """
 
 import warnings
@@ -28,7 +28,7 @@ from amble.results.run import Run
 from amble.simulation.running import run_once
 
 PILOT_LAPS = 50  # visits per agent in each pilot run
-LONG = 20  # how many times as long the chosen value must hold
+LONG = 20  # how many times as long the chosen value must work
 POWERS = (-4.0, 2.0, 9)  # of ten, times the scale: from, to, how many
 BEYOND_MAX = 4  # steps beyond the coarse grid's ends, where the best lies at one
 FINE = (-0.5, -0.25, 0.25, 0.5)  # of the coarse grid's width
@@ -95,7 +95,7 @@ def tune(
     """The method with its step or penalty chosen, and a record of what was tried; takes the options of `simulate`.
 
     `reading` names the model whose loss counts: "" is the tokens' mean, "_local" the mean of the agents' x_i.
-    `watch` is told after each pilot run how many are done, and of how many at least.
+    `watch` is called after each pilot run with how many are done, and the least number of all.
     """
     name = methods.tunable(method)
     if name is None:
@@ -146,8 +146,8 @@ def tune(
         record["reading"] = reading
     record["chosen"] = choose(record)
     while long > 1 and not all_refused(record):
-        short, held = trials[record["chosen"]], pilot(record["chosen"], long * hops)
-        if not held.rises and held.end <= short.level(short.end, RISE):
+        short, longer = trials[record["chosen"]], pilot(record["chosen"], long * hops)
+        if not longer.rises and longer.end <= short.level(short.end, RISE):
             break
         record = refuse(record)
     return methods.with_setting(method, name, record["chosen"]), record

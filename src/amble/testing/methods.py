@@ -82,7 +82,7 @@ def check_answers(method: Any) -> None:
     agent = method.agent(f, zero)
     fields = getattr(agent, "_fields", ())
     kind = type(agent).__name__
-    require("x" in fields, method, f"agent gives a {kind}; it must give a NamedTuple with a field x, its model.")
+    require("x" in fields, method, f"agent returns a {kind}; it must return a NamedTuple with a field x, its model.")
     if hasattr(method, "gift"):
         _require_parts(method, "gift", method.gift(f, agent, zero), "(agent, v, w)")
     elif hasattr(method, "visit"):
@@ -91,13 +91,13 @@ def check_answers(method: Any) -> None:
 
 
 def _require_parts(method: Any, name: str, answer: Any, parts: str) -> None:
-    given = f"{len(answer)} of them" if isinstance(answer, tuple) else f"a {type(answer).__name__}"
+    returned = f"{len(answer)} of them" if isinstance(answer, tuple) else f"a {type(answer).__name__}"
     good = isinstance(answer, tuple) and len(answer) == 3
-    require(good, method, f"{name} must give three things, {parts}, and gives {given}.")
+    require(good, method, f"{name} must return three things, {parts}, and returns {returned}.")
 
 
 def check_shapes_on_numpy(method: Any) -> None:
-    """A visit, or a round, gives back what it was given: the same tuples of arrays of the same shapes, in float64."""
+    """A visit, or a round, returns the same tuples of arrays that it gets, with the same shapes, in float64."""
     for kind in (LeastSquares, Logistic):
         _check_steps(method, some_loss(kind), np, (np.ndarray, np.floating))
 
@@ -129,7 +129,7 @@ def _check_steps(method: Any, f: Any, xp: Any, array: Any) -> None:
         require(
             type(before) is type(after) and one.keys() == other.keys(),
             method,
-            f"a step takes a {type(before).__name__} and gives back a {type(after).__name__}; it must be the same.",
+            f"a step takes a {type(before).__name__} and returns a {type(after).__name__}; both must be the same.",
         )
         for key in one:
             apart = np.shape(one[key]) != np.shape(other[key])
@@ -152,7 +152,7 @@ def _step(method: Any, f: Any, xp: Any, state: tuple[Any, ...], k: int) -> tuple
     if not methods.is_round(method):
         return tuple(rule.visit(f, *state))
     said = rule.say(state[0])
-    require(np.shape(said) == (UNKNOWNS,), method, f"say gives shape {np.shape(said)}; it must be ({UNKNOWNS},).")
+    require(np.shape(said) == (UNKNOWNS,), method, f"say returns shape {np.shape(said)}; it must be ({UNKNOWNS},).")
     return (rule.round(f, state[0], said + xp.full(UNKNOWNS, 0.1 * (k + 1)), xp.asarray(3.0)),)
 
 
@@ -161,13 +161,17 @@ def _model(method: Any, state: tuple[Any, ...]) -> Any:
 
 
 def check_pure(method: Any) -> None:
-    """A step changes nothing that it is given, and gives the same bits each time: no randomness, clock or memory."""
+    """A step does not change its arguments, and returns the same bits each time: no randomness, clock or memory."""
     f = some_loss(LeastSquares)
     state = tuple(tree_map(np.array, part) for part in _step(method, f, np, _begin(method, f, np), 0))
     kept = tuple(tree_map(np.copy, part) for part in state)
     results = [_step(method, f, np, state, 1) for _ in range(2)]
     require(_same(state, kept), method, "a step changes the arrays that it is given; it must make new ones.")
-    require(_same(*results), method, "the same step twice gives two results; it must depend on its arguments alone.")
+    require(
+        _same(*results),
+        method,
+        "the same step twice gives two different results; it must depend only on its arguments.",
+    )
 
 
 def _same(one: object, other: object) -> bool:
@@ -216,7 +220,7 @@ def check_engines(method: Any) -> None:
     require(
         apart(one.models.sum(axis=0), one.state.x_sum) <= 1e-12,
         method,
-        "x does not sum to what the engine has added up.",
+        "the sum of x is not the sum that the engine has kept.",
     )
 
 
@@ -228,7 +232,7 @@ def check_seeds(method: Any) -> None:
         same = np.array_equal(one.consensus, other.consensus) and np.array_equal(one.local, other.local)
         same = same and all(np.array_equal(mine[key], yours[key], equal_nan=True) for key in mine)
         same = same and all(np.array_equal(one.history[key], other.history[key], equal_nan=True) for key in one.history)
-        require(same, method, f"two {engine} runs of one seed differ.")
+        require(same, method, f"two {engine} runs with the same seed differ.")
 
 
 def check_names(method: Any) -> None:
@@ -262,16 +266,16 @@ def check_resume(method: Any) -> None:
         begun.save(Path(folder) / "run")
         loaded = load_run(Path(folder) / "run", methods=[type(method)])
     require(loaded.method == begun.method, method, f"a saved run has {loaded.method!r}, and it was {begun.method!r}.")
-    held, kept = leaves_of(begun.state), leaves_of(loaded.state)
-    same = held.keys() == kept.keys() and all(np.array_equal(held[key], kept[key], equal_nan=True) for key in held)
+    before, kept = leaves_of(begun.state), leaves_of(loaded.state)
+    same = before.keys() == kept.keys() and all(
+        np.array_equal(before[key], kept[key], equal_nan=True) for key in before
+    )
     require(same, method, "the state of a saved run is not what it was; x and the others must be arrays.")
     run = simulation.resume(loaded, some_problem(), hops=HOPS, progress=False)
     same = np.array_equal(run.consensus, whole.consensus) and np.array_equal(run.local, whole.local)
     mine, yours = leaves_of(run.state), leaves_of(whole.state)
     same = same and all(np.array_equal(mine[key], yours[key], equal_nan=True) for key in mine)
-    require(
-        same, method, "a resumed run is not the same as an unbroken one: a step depends on more than its arguments."
-    )
+    require(same, method, "a resumed run differs from an uninterrupted one: a step depends on more than its arguments.")
 
 
 METHOD_CHECKS: tuple[Callable[[Any], None], ...] = (

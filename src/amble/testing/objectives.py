@@ -22,7 +22,7 @@ SIGNATURES = {"value": "w", "grad": "w", "hessian": "w", "prox": "center, weight
 
 
 def check_objective(f: Any, dimension: int, seed: int = 0) -> None:
-    """Test whether an objective's functions belong together; those that it does not have are left out.
+    """Test whether an objective's functions agree with each other; functions that it does not have are skipped.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def check_objective(f: Any, dimension: int, seed: int = 0) -> None:
     if isinstance(f, type):
         raise AmbleError(f"{f.__name__} is a class; give an object of it, as {f.__name__}(...) makes one.")
     if not any(callable(getattr(f, name, None)) for name in ("grad", "prox")):
-        raise AmbleError(f"{type(f).__name__} has neither grad nor prox, and every method asks for one of them.")
+        raise AmbleError(f"{type(f).__name__} has neither grad nor prox, and every method needs one of them.")
     rng = np.random.default_rng(seed)
     for _ in range(POINTS):
         w, other = rng.normal(size=(2, dimension))
@@ -74,9 +74,9 @@ def _check_answers(f: Any, w: Array) -> None:
     for name, arguments in calls.items():
         if not hasattr(f, name):
             continue
-        given = [np.copy(each) for each in arguments]
+        copies = [np.copy(each) for each in arguments]
         try:
-            answer = getattr(f, name)(*given)
+            answer = getattr(f, name)(*copies)
         except Exception as error:
             call = f"{name}({SIGNATURES[name]})"
             raise AssertionError(f"{type(f).__name__}: {call} raises {type(error).__name__}: {error}.") from error
@@ -84,10 +84,14 @@ def _check_answers(f: Any, w: Array) -> None:
         _require(flaw is None, f, f"{name} {flaw}.")
         answer = np.array(answer)
         _require(np.isfinite(answer).all(), f, f"{name} is not finite at a point of length {np.linalg.norm(w):.2g}.")
-        kept = all(np.array_equal(a, b) for a, b in zip(given, arguments, strict=True))
+        kept = all(np.array_equal(a, b) for a, b in zip(copies, arguments, strict=True))
         _require(kept, f, f"{name} changes the array that it is given; it must make a new one.")
-        again = np.array(getattr(f, name)(*given))
-        _require(np.array_equal(answer, again), f, f"{name} gives two answers at one point; it must have no memory.")
+        again = np.array(getattr(f, name)(*copies))
+        _require(
+            np.array_equal(answer, again),
+            f,
+            f"{name} returns two different results at one point; it must have no memory.",
+        )
 
 
 def _slope(function: Callable[[Array], Array], w: Array) -> Array:

@@ -28,28 +28,27 @@ from amble.live.trust import identity, invitation
 from amble.progress import Flag
 
 OPEN: Open = ZenohTransport.open  # the transport of all agents
-GRACE_S = 10.0  # for an agent on a leash to end by itself
+GRACE_S = 10.0  # how long an agent whose leash has ended may take to end by itself
 
 log = logging.getLogger("amble.live")
 
 
 class Ended(Enum):
-    """How an agent has ended, as its exit code. Those of an agent that was told to stop are 128 and the signal's
-    number, as a shell has them."""
+    """How an agent has ended, as its exit code. After a signal it is 128 plus the signal's number, as in a shell."""
 
     WELL = 0  # with its model, or it has left
     WITHOUT_A_MODEL = 3  # the run has ended, so starting the agent again does not help
     INTERRUPTED = 130
     TERMINATED = 143
-    RESTARTS = -1  # which is no end: see run_agent
+    RESTARTS = -1  # not an end: see run_agent
 
 
 def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again: bool = False) -> Ended:
-    """Everything that can be wrong is found before the agent joins the run.
+    """Everything is checked before the agent joins the run.
 
     When its links must be made again, it restarts from its journal, as after a crash. It does so in a new process: a
-    Zenoh session that is closed while a neighbour dials may keep that link, and the neighbour believes in it. `again`:
-    this is such a restart. Why an agent did not start is in its status, too.
+    Zenoh session that is closed while a neighbour connects may keep that link, and the neighbour then trusts a dead
+    link. `again`: this is such a restart. Why an agent did not start is in its status, too.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     try:
@@ -60,7 +59,8 @@ def run_agent(folder: Path, data: Path | None = None, leash: bool = False, again
 
 
 def _say_why(folder: Path, reason: str) -> None:
-    """Into the status of an agent's folder, unless that belongs to another process that runs, or to one that left."""
+    """Write this into the status of an agent's folder, unless it belongs to another running process, or the agent has
+    left."""
     said, mine = status.read(folder), this_process()
     ran = said.process == mine and said.state == "stopped"  # and failed later
     taken = said.process != mine and said.state in status.RUNNING and condition(said.process) in ("runs", "frozen")
@@ -69,7 +69,7 @@ def _say_why(folder: Path, reason: str) -> None:
     state: status.State = "stopped" if ran else "refused"
     now = {"name": said.name or folder.name, "time_s": time.time(), "process": mine, "state": state, "reason": reason}
     none = {"up": (), "down": (), "waits": (), "hops_per_s": 0.0}
-    with contextlib.suppress(OSError):  # who starts it is told in any case
+    with contextlib.suppress(OSError):  # the caller is told in any case
         status.write(folder, status.changed(said, format=status.FORMAT, **now, **none))
 
 
@@ -110,13 +110,13 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
         why, todo = "no token has come to it from another agent", "take the model of another agent"
         if node.core.likely_cause:
             why, todo = "the run has diverged", f"change what caused it, and train again: {node.core.likely_cause}"
-        log.error("%s has no model, and wrote none, because %s; %s", config.name, why, todo)
+        log.error("%s has no model and wrote none, because %s; %s", config.name, why, todo)
         return Ended.WITHOUT_A_MODEL
     if node.core.missing:
         log.warning("the model does NOT have the data of %s", ", ".join(node.core.missing))
     if not node.made and not had_ended:
-        log.warning("the others went on and ended without this agent: take the model of one of them, for this one's is "
-                    "as old as its last visit")  # fmt: skip
+        log.warning("the others continued and ended without this agent: use the model of one of them, because this one "
+                    "is as old as the last visit")  # fmt: skip
     return Ended.WELL
 
 
@@ -129,7 +129,7 @@ def course_of(config: AgentConfig, folder: Path, data: Path | None = None) -> Co
 
 
 def _check_not_running(folder: Path, name: str) -> None:
-    """Before the data is read, which may take long. The journal's lock decides: a process number may be another's."""
+    """Checked before the data are read, which may take long. The journal's lock decides: process numbers are reused."""
     said, path = status.read(folder), folder / JOURNAL
     alive = said.process != this_process() and condition(said.process) in ("runs", "frozen")
     if alive and path.is_file() and in_use(path):
@@ -162,22 +162,22 @@ def address_of(config: AgentConfig, folder: Path, bytes_max: int) -> Address:
 
 
 def _run(node: Node, address: Address, folder: Path, again: bool) -> None:
-    """From the first link to the last; a newcomer shows its invitation meanwhile, until everybody has let it in."""
+    """Runs the links from start to end; a newcomer shows its invitation until every neighbour has accepted it."""
     if node.core.left:
         node.journal.close()
         raise AmbleError(
             f"{address.name} has left this run ({node.core.left.words}); amble join makes a folder for a new one."
         )
     if node.core.ending:
-        log.info("the run has ended: %s; %s only tells neighbours that do not know it, and ends",
+        log.info("the run has ended: %s; %s only tells the neighbours that do not know this, and ends",
                  node.core.ending.words, address.name)  # fmt: skip
     shown = folder / invitation.FILE
     node.run(OPEN, address, shown.read_bytes() if shown.is_file() else None, patient=again)
 
 
 class End:
-    """SIGTERM, Ctrl-C and the end of the leash end an agent as if it were switched off: its journal holds all, so it
-    can be started again."""
+    """SIGTERM, Ctrl-C and the end of the leash stop an agent like a power failure: its journal has everything that it
+    needs to start again."""
 
     def __init__(self, leash: bool) -> None:
         self.asked = Flag()
@@ -198,9 +198,10 @@ class End:
             self.node.inputs.put(self.node.core.tick)
 
     def _follow(self) -> None:
-        """Whoever started this agent holds the other end of its standard input; when that goes, so does the agent."""
+        """The process that started this agent has the other end of its standard input; when that closes, the agent
+        ends."""
         while os.read(0, 1024):
             pass
         self()
-        time.sleep(GRACE_S)  # a process that has ended by then is not here any more
+        time.sleep(GRACE_S)  # a process that has ended by then no longer exists
         os._exit(1)

@@ -38,13 +38,13 @@ from amble.live.transport.address import Address
 from amble.progress import Flag
 from amble.results import model_file
 
-ANSWER_S = 600.0  # how long an answer is waited for: a visit may take long; the protocol goes round who is silent
+ANSWER_S = 600.0  # how long to wait for an answer: a visit may take long; the protocol avoids silent neighbours
 STATUS_S = 0.5
-LINGER_S = 3.0  # after the end, and the patience: so that neighbours hear of it, also those who come back just now
-MISSED_S = 5.0  # after the start, who is not there is named
-SOON_S = 0.05  # until what nobody waits for is taken up
+LINGER_S = 3.0  # after the end, and the patience: so that neighbours hear of it, even if they come back just then
+MISSED_S = 5.0  # after the start, log which neighbours are missing
+SOON_S = 0.05  # until inputs that nobody waits for are handled
 FULL_S = 1.0  # between two attempts to write to a full disk
-KEEP_S, IDLE_S = 1.0, 60.0  # between two times that the time in the run is kept: with a visit, and without one
+KEEP_S, IDLE_S = 1.0, 60.0  # between two writes of the time in the run: with a visit, and without one
 TOLD = {
     "doubt": logging.WARNING, "recount": logging.WARNING, "reissue": logging.WARNING, "absorbed": logging.INFO,
     "refused": logging.ERROR, "stopped": logging.INFO, "leaves": logging.INFO, "left": logging.INFO,
@@ -58,7 +58,7 @@ log = logging.getLogger("amble.live")
 
 
 def model_of(core: Core) -> Any:
-    """The model that an agent may show, or None where it has none: this alone decides whether one is written.
+    """The model that an agent may show, or None: only this decides whether a model is written.
 
     An agent's estimate is what it read from a token before it gave anything. So there is one only after a visit of a
     token that somebody had visited before: what is read from a token at its beginning is zero, whatever the data. A run
@@ -71,7 +71,7 @@ def model_of(core: Core) -> Any:
 
 
 def _check_of(error: BaseException) -> tuple[str, int]:
-    """Which check has failed, as its place in the code: the sentence differs with every number in it."""
+    """Which check has failed, as its line in the code, because the sentence differs with every number in it."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -89,25 +89,25 @@ class Node:
         self._enter(course.first())
         self._advance()
         self.inputs: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
-        self.thanks: deque[Callable[[float], list[Effect]]] = deque()  # inputs that the thread is not woken for
+        self.thanks: deque[Callable[[float], list[Effect]]] = deque()  # inputs that need not wake the thread
         self.replies: dict[int, SendAnswer] = {}
         self.heard = 0
-        self.bytes = status.read(folder).bytes  # heard, before a restart, too
+        self.bytes = status.read(folder).bytes  # heard, including before a restart
         self.begun_s = time.monotonic()
         self.gauge = saying.Gauge(self.begun_s)
         before_s = self.journal.elapsed_s()
-        # since when the run is under way here: when a token first came from another agent, less the time that this
-        # agent was down; no clock on a wall has a part in it, and an agent that is alone waits
+        # the start of the run here: when a token first came from another agent, shifted by the time that this agent was
+        # down; the system's clock has no effect, and an agent that is alone waits
         self.joined_s = math.inf if before_s is None else self.begun_s - before_s
         self.elapsed_kept_s = -math.inf
-        self.made = 0  # visits by this process
+        self.made = 0  # visits of this process
         self.wake_s = self.status_s = self.begun_s
-        self.visit_s = self.begun_s  # since when the agent is busy with what it does now
-        self.waited_s = 0.0  # for that: the token that is visited
+        self.visit_s = self.begun_s  # since when the agent is busy
+        self.waited_s = 0.0  # how long the visiting token waited for that
         self.told: set[str] = set()
-        self.missed = self.core.ending is not None  # whether it was said who is not there, if anybody is needed
+        self.missed = self.core.ending is not None  # whether missing neighbours were logged, if any are missing
         self.seldom = Seldom()
-        self.restarts = False  # whether the links must be made again, which takes a new process
+        self.restarts = False  # whether the links must be set up again, which needs a new process
         self.doubled: Callable[[], dict[str, str]] = dict  # names that two agents have
         self.stopped_s: float | None = None
 
@@ -234,7 +234,7 @@ class Node:
     def _say_refused(self, what: str, sender: str, refusal: Exception) -> None:
         left_out = self.seldom((what, sender, _check_of(refusal)), time.monotonic())
         if left_out is not None:
-            log.warning("refused %s of %s: %s%s", what, sender, refusal, more(left_out))
+            log.warning("refused %s from %s: %s%s", what, sender, refusal, more(left_out))
 
     def restart(self) -> None:
         self.restarts = True
@@ -261,13 +261,13 @@ class Node:
             guest = joining.admit(self.config, self.folder, shown)
             AgentConfig.read(self.folder, agreed=False)  # which must be right when the agent restarts
         except (AmbleError, OSError) as error:
-            left_out = self.seldom(("door", _check_of(error)), time.monotonic())  # for it may knock for ever
+            left_out = self.seldom(("door", _check_of(error)), time.monotonic())  # because it may ask again and again
             if left_out is not None:
-                log.warning("somebody at the door is not let in: %s%s", error, more(left_out))
+                log.warning("refused an agent that asked to join: %s%s", error, more(left_out))
             answer(str(error))
             return []
         if guest:
-            log.info("%s is invited, and is a neighbour from now on; the links are made again", guest)
+            log.info("%s is invited and is a neighbour from now on; all links are set up again", guest)
         self.restarts = self.restarts or bool(guest)
         answer(None)
         return []
@@ -275,7 +275,7 @@ class Node:
     def run(self, open_links: Open, address: Address, invitation: bytes | None = None, patient: bool = False) -> None:
         """Until the run ends, this agent has left it, or `ending` is set.
 
-        A newcomer shows its invitation to its neighbours. With `patient` an address that is taken is tried again.
+        A newcomer shows its invitation to its neighbours. With `patient`, an address that is in use is tried again.
         """
         try:
             transport = self._listen(open_links, address, patient)
@@ -309,8 +309,8 @@ class Node:
                     if not self.missed and now - self.begun_s > MISSED_S:
                         self._say_who_is_missing()
                     if self._asked_to_stop():
-                        words = f"it was asked to, at {self.config.name}"
-                        self._carry_out(self.core.halt(now, "asked", words), transport)
+                        why = f"it was asked to end, at {self.config.name}"
+                        self._carry_out(self.core.halt(now, "asked", why), transport)
                     if (
                         self.visits.exact
                         and self.core.departure.leave_by_s == math.inf
@@ -337,10 +337,10 @@ class Node:
             except AmbleError as error:
                 if not patient or self.ending.wait(1.0):
                     raise
-                log.warning("%s It tries again.", error)
+                log.warning("%s The agent tries again.", error)
 
     def _elapsed_s(self, now: float, every_s: float) -> float | None:
-        """How long the run has been under way here, if that is to be kept now: it was not for so long."""
+        """How long the run has lasted here, if it is time to store that again; else None."""
         if self.joined_s == math.inf or now - self.elapsed_kept_s < every_s:
             return None
         self.elapsed_kept_s = now
@@ -349,18 +349,18 @@ class Node:
     def _keep_elapsed(self, now: float, every_s: float) -> None:
         elapsed_s = self._elapsed_s(now, every_s)
         if elapsed_s is not None:
-            with contextlib.suppress(AmbleError):  # a full disk is waited for where a token needs it
+            with contextlib.suppress(AmbleError):  # a visit waits for a full disk; this does not
                 self.journal.keep_elapsed(elapsed_s)
 
     def _say_who_is_missing(self) -> None:
         self.missed = True
         for peer in self.config.neighbours:
             if peer.name in self.core.neighbours.down_s:
-                log.warning("%s, at %s port %d, is not there: it is waited for; is it started, can it be reached, has "
-                            "the run ended?", *peer)  # fmt: skip
+                log.warning("%s, at %s port %d, is not up; the agent waits for it. Has it been started, can it be "
+                            "reached, has the run ended?", *peer)  # fmt: skip
 
     def _asked_to_stop(self) -> bool:
-        """By a file that names this process; one that was left behind asked another, and must not end this run."""
+        """Whether a file asks this process to stop. An old file names another process and must not end this run."""
         path = self.folder / STOP
         try:
             asked = path.read_bytes()
@@ -370,7 +370,7 @@ class Node:
             path.unlink()
         obeyed = asked == as_bytes(self.gauge.process)
         if not obeyed and self.seldom("stop", time.monotonic()) is not None:
-            log.warning("%s does not ask this process, so it was removed, and the run goes on; to end it, use "
+            log.warning("%s is a request to another process, so it was removed, and the run goes on; to end it, use "
                         "amble stop", path)  # fmt: skip
         return obeyed
 
@@ -454,14 +454,14 @@ class Node:
         self.visit_s, self.waited_s = time.monotonic(), 0.0
 
     def _kept(self, write: Callable[[], None]) -> None:
-        """Nothing is said to anybody before this is kept: a full disk is waited for. A damaged file is not: the agent
-        ends, and has acknowledged nothing that it did not keep."""
+        """Nothing is sent to anybody before this is stored, so the agent waits for a full disk. It does not wait for a
+        damaged file: it ends, and has acknowledged nothing that it did not store."""
         while True:
             try:
                 return write()
             except Unwritable as error:
                 if self.seldom("disk", time.monotonic()) is not None:
-                    log.error("%s Until then it waits, and nothing is lost.", error)
+                    log.error("%s Until then the agent waits, and nothing is lost.", error)
                 if self.ending.wait(FULL_S):
                     raise
 
@@ -492,8 +492,8 @@ class Node:
                 if said.cause == "diverged":
                     (self.folder / model_file.FILE).unlink(missing_ok=True)  # of this run, before it was started again
                 return
-            with model.with_suffix(".part").open("wb") as held:
-                np.save(held, w, allow_pickle=False)
+            with model.with_suffix(".part").open("wb") as file:
+                np.save(file, w, allow_pickle=False)
             model.with_suffix(".part").replace(model)
             if ended:
                 self._save_model(w)

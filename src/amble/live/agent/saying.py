@@ -30,7 +30,7 @@ class Gauge:
         self.z[m] = z
 
     def hops_per_s(self, now_s: float, made: int) -> float:
-        """Of this process, which has made so many visits."""
+        """The rate of this process, which has made so many visits."""
         if not self.visits:
             self.visits.append((self.begun_s, 0))
         self.visits.append((now_s, made))
@@ -44,7 +44,7 @@ def status_of(
     core: Core, gauge: Gauge, now_s: float, *, joined: bool, ended: bool, made: int, **known: Any
 ) -> status.Status:
     """The status of an agent that runs, or has `ended`; `joined`: a token has come to it from another agent; `made`:
-    visits by this process. What else is `known` goes into it as it is."""
+    visits by this process. Fields in `known` are copied unchanged."""
     return status.Status(
         name=core.me,
         time_s=time.time(),

@@ -8,7 +8,7 @@ from amble.live.core.effects import Custody
 from amble.live.core.protocol import Core
 from amble.live.status import Wait, Why
 
-SHORT_S = 1.0  # a wait below this is the usual way of a token
+SHORT_S = 1.0  # a shorter wait is normal
 
 
 class Span(NamedTuple):
@@ -57,7 +57,7 @@ def _of_token(core: Core, now_s: float, m: int, custody: Custody) -> Span:
 
 
 def _unmet(core: Core) -> tuple[str, ...]:
-    """Founders that no token has met, as the newest token that was here has it."""
+    """Agents of the run's beginning that no token has met, according to the newest token that was here."""
     tokens = [row.message for m in range(core.settings.tokens) if (row := core.rows.get(f"custody/{m}"))]
     if not tokens:
         return ()

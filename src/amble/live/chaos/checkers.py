@@ -1,4 +1,4 @@
-"""What must hold, whatever fails. The checkers look only at what agents do and at what is on their disks."""
+"""What must always be true, whatever fails. The checkers see only what agents do and what is on their disks."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -63,8 +63,8 @@ class Checker:
 
     @property
     def loose(self) -> bool:
-        """Two agents of one name, and one without its journal, break what must hold at each step; yet all must be right
-        in the end."""
+        """Two agents with one name, or an agent without its journal, may break the rules of single steps; but in the
+        end everything must be right."""
         return bool({"copied agent", "lost journal"} & self.world.trouble.done.keys())
 
     def effect(self, node: Node, effect: Effect) -> None:
@@ -129,15 +129,15 @@ class Checker:
             self.out.setdefault(key[:2], set()).add(node.name)
         self._the_total_is_the_sum_of_the_gifts(visit)
 
-    def _taken_once(self, node: Node, visit: Visit, given: Sight) -> None:
+    def _taken_once(self, node: Node, visit: Visit, sight: Sight) -> None:
         """No visit is applied twice, and none to what nobody sent here."""
-        key = (visit.token, given)
+        key = (visit.token, sight)
         if key in self.taken:
-            raise Broken(f"token {visit.token} of {given} was taken twice: by {self.taken[key]} and {node.name}")
+            raise Broken(f"token {visit.token} of {sight} was taken twice: by {self.taken[key]} and {node.name}")
         self.taken[key] = node.name
-        to = self.sent.get((visit.giver, visit.token, *given))
+        to = self.sent.get((visit.giver, visit.token, *sight))
         if visit.giver != node.name and to != node.name:
-            raise Broken(f"{node.name} took token {visit.token} of {given}, which {visit.giver} sent to {to}")
+            raise Broken(f"{node.name} took token {visit.token} of {sight}, which {visit.giver} sent to {to}")
 
     def _the_account_is_the_sum_of_whole_gifts(self, node: Node, effect: Persist) -> None:
         """Of each agent in it all that it had given at some visit, whatever was lost since: no part of a gift."""
@@ -147,15 +147,15 @@ class Checker:
         inside, counts = account.inside, account.gifts.sum(axis=0)
         if inside[index]:
             self.gifts.setdefault((account.order, index), {})[int(counts[index])] = holder.agent.given
-        given = [self.gifts[account.order, i][int(counts[i])] for i in np.flatnonzero(inside).tolist()]
-        total, weight = sum(gift.v for gift in given), sum(gift.w for gift in given)
-        held = account.board.total.sum(axis=0), account.board.weight.sum(axis=0)
+        gifts = [self.gifts[account.order, i][int(counts[i])] for i in np.flatnonzero(inside).tolist()]
+        total, weight = sum(gift.v for gift in gifts), sum(gift.w for gift in gifts)
+        sums = account.board.total.sum(axis=0), account.board.weight.sum(axis=0)
         if self.world.visits.method.weigh == "agents":  # their number is the weight
             founders = np.arange(len(inside)) < len(self.world.settings.agents)
             awaited = founders & ~inside & ~account.left & (account.generation[0] == 0)
             total, weight = total + awaited.sum() * self.world.training.start, (inside | awaited).sum()
-        if not (_near(total, held[0]) and _near(weight, held[1])):
-            raise Broken(f"token {visit.token} holds {held[0]}, weight {held[1]}, after hop {visit.hop} of "
+        if not (_near(total, sums[0]) and _near(weight, sums[1])):
+            raise Broken(f"token {visit.token} holds {sums[0]}, weight {sums[1]}, after hop {visit.hop} of "
                          f"{visit.epoch}, and the agents gave {total}, weight {weight}")  # fmt: skip
 
     def _the_total_is_the_sum_of_the_gifts(self, visit: Visit) -> None:
@@ -169,9 +169,9 @@ class Checker:
             awaited -= self.given[m, visit.epoch].keys() | self.out.get((m, visit.epoch), set())
             weight, total = weight + len(awaited), total + len(awaited) * self.world.training.start
         token = parcel.token
-        held = (token.total[0], token.counted) if parcel.recounting else (token.account.total[0], token.account.weight)
-        if not (_near(total, held[0]) and _near(weight, held[1])):
-            raise Broken(f"token {m} holds {held[0]:.6f}, weight {held[1]:.6f}, after hop {visit.hop} of "
+        sums = (token.total[0], token.counted) if parcel.recounting else (token.account.total[0], token.account.weight)
+        if not (_near(total, sums[0]) and _near(weight, sums[1])):
+            raise Broken(f"token {m} holds {sums[0]:.6f}, weight {sums[1]:.6f}, after hop {visit.hop} of "
                          f"{visit.epoch}, and the agents gave {total:.6f}, weight {weight:.6f}")  # fmt: skip
 
     def _nothing_jumps(self, visit: Visit) -> None:
@@ -201,9 +201,9 @@ class Checker:
     # --- at the end -------------------------------------------------------------------------------------------------
 
     def at_the_end(self) -> None:
-        """The world has been whole for long."""
-        if words := self.wrong():
-            raise Broken(words)
+        """Checked when nothing has failed for long."""
+        if sentence := self.wrong():
+            raise Broken(sentence)
 
     def wrong(self) -> str:
         """What is not right yet: one token of each id must walk, or everybody must know that the run has ended; and the
@@ -226,7 +226,7 @@ class Checker:
         world = self.world
         sights = [node.disk[f"sight/{m}"] for node in living if f"sight/{m}" in node.disk]
         if not sights and self.stopped_s is not None:
-            return ""  # it died with its first agent, and the run ended without it: its ledger is empty
+            return ""  # it was lost with its first agent, and the run ended without it: its ledger is empty
         if len(sights) < len(living):
             return f"token {m} has not met {len(living) - len(sights)} of the living"
         newest = max(sights)

@@ -1,7 +1,7 @@
 """What fails, and how often: probabilities that only the world's seed decides.
 
-The world (world.py) knows how a link is cut or an agent killed; this says when. Every seed has its own mixture, for
-faults of one kind hide those of another: where all links are always cut, no acknowledgement is ever lost.
+The world (world.py) knows how a link is cut or an agent killed; this says when. Every seed has its own mixture, because
+faults of one kind hide those of another: if all links are always cut, no acknowledgement is ever lost.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ class Faults:
     grey: float = 0.06  # an agent that is up hangs, keeps tokens or refuses them
     one_way: float = 0.06  # a link is dead in one direction
     clone: float = 0.04  # an agent's folder is copied, and the copy started, too
-    amnesia: float = 0.04  # an agent crashes and its journal is gone
+    amnesia: float = 0.04  # an agent crashes and loses its journal
     late_start: float = 0.1  # an agent starts seconds after the others
     moment_s: float = 0.25
     delay_s: tuple[float, float] = (0.01, 0.05)
@@ -47,9 +47,9 @@ class Faults:
     back_s: tuple[float, float] = (0.1, 6.0)  # how long a crash, freeze or cut lasts
     lease_s: float = 0.5
     answer_s: float = 600.0  # how long an answer is waited for; in half of the seeds not even half a second
-    faults: int = 1000  # then the world heals
+    faults: int = 1000  # then the faults end
     deaths: int = 2  # and departures
-    quiet_s: float = 15.0  # what agents still have to find out once nothing fails any more
+    quiet_s: float = 15.0  # what agents still have to notice when nothing fails any more
     healed_s: float = 60.0  # within this time everything must be right ...
     steady_s: float = 2.0  # ... and stay so
 
@@ -68,7 +68,7 @@ class Faults:
 
 
 class Trouble:
-    """Brings the faults about, and counts them."""
+    """Causes the faults, and counts them."""
 
     def __init__(self, world: Any, faults: Faults, chance: Random) -> None:
         self.world, self.chance = world, chance
@@ -111,7 +111,7 @@ class Trouble:
         return self.chance.uniform(*self.faults.back_s)
 
     def moment(self) -> None:
-        """Now and then something happens to somebody."""
+        """From time to time, causes a fault."""
         if self.on:
             name = self.chance.choice(list(self.world.nodes))
             for kind in MOMENTS:
@@ -171,7 +171,7 @@ class Trouble:
             self.world.at(self.back_s(), lambda: self.world.rejoin(links, self.chance.uniform(0.05, 0.4)))
 
     def lose_link(self, name: str) -> None:
-        """One for good, and one only: who lives can still reach everybody."""
+        """One link for good, and only one: the living agents can still reach each other."""
         near = [link for link in self.world.links.pairs if name in link and link not in self.world.links.cuts]
         if near and not self.world.links.lost:
             link = self.chance.choice(near)
@@ -191,7 +191,7 @@ class Trouble:
         self.world.nodes[name].slow_s = self.chance.choice([0.0, 0.0, 0.1, 0.5])
 
     def false_report(self, name: str) -> None:
-        """It is put right after a while, which may be longer than agents are patient."""
+        """It recovers after a while, which may be longer than the agents' patience."""
         self.count("false report")
         other = self.chance.choice(self.world.links.near(name))
         self.world.report(name, other, up=False)
@@ -206,7 +206,7 @@ class Trouble:
             self.world.at(self.back_s() * self.chance.choice((1, 1, 10)), lambda: self.world.recover(name))
 
     def one_way(self, name: str) -> None:
-        """What this agent says to a neighbour is lost, and not the other way; at times it is noticed."""
+        """Messages to one neighbour are lost, but not those from it; sometimes this is noticed."""
         other = self.chance.choice(self.world.links.near(name))
         if (name, other) not in self.world.links.dead_ends:
             self.count("one-way link")

@@ -14,7 +14,9 @@ class Links:
     refused: set[str] = field(default_factory=set)  # names that two agents have, once that was noticed
     cuts: set[Link] = field(default_factory=set)  # those that are cut now
     lost: set[Link] = field(default_factory=set)  # those that stay so
-    dead_ends: set[Link] = field(default_factory=set)  # ways that are cut though the way back is not: (from, to)
+    dead_ends: set[Link] = field(
+        default_factory=set
+    )  # directions that are cut although the way back is not: (from, to)
 
     def near(self, name: str) -> tuple[str, ...]:
         """The neighbours of an agent, whether they can be reached or not."""

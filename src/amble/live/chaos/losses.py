@@ -20,7 +20,7 @@ def unknowns(name: str) -> int:
 
 
 def some_loss(name: str, seed: int) -> Any:
-    """The loss of one agent; agents differ in their rows, and somewhat in what is true of them."""
+    """The loss of one agent; agents differ in their rows, and slightly in their true model."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(ROWS, FEATURES)) + rng.normal(size=FEATURES)
     w = np.array([[2.0, -1.0, 0.0], [0.0, 1.0, -2.0]])
@@ -33,7 +33,7 @@ def some_loss(name: str, seed: int) -> Any:
 
 
 def optimum(losses: Sequence[Any], dimension: int) -> Any:
-    """Newton's method with a line search on the sum of all: an answer of its own, without tokens."""
+    """Newton's method with a line search on the sum of all: an independent answer, without tokens."""
     w = np.zeros(dimension)
     for _ in range(100):
         g, H = sum(f.grad(w) for f in losses), sum(f.hessian(w) for f in losses)

@@ -1,4 +1,4 @@
-"""One agent of the simulated world: its core while it runs, its disk, its clock, and what ails it."""
+"""One agent of the simulated world: its core while it runs, its disk, its clock, and its faults."""
 
 from collections import deque
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class Node:
     value: Any  # its objective
     disk: dict[str, Any] = field(default_factory=dict)
     core: Core | None = None
-    life: int = 0  # how often it was started: what was meant for an earlier life is lost
+    life: int = 0  # how often it was started: messages for an earlier life are lost
     frozen: bool = False
     grey: str = ""  # it is up, and hangs, keeps tokens or refuses them
     dead: bool = False
@@ -26,7 +26,7 @@ class Node:
     slow_s: float = 0.0
     settings: Settings | None = None  # of its last start
     wake: int = 0  # the last thing it asked of its clock: only that counts
-    held: list[Callable[[], None]] = field(default_factory=list)  # what happens once it thaws
+    postponed: list[Callable[[], None]] = field(default_factory=list)  # what happens once it thaws
     asked: deque[Callable[[None], None]] = field(default_factory=lambda: deque(maxlen=100))  # who waits for its answer
 
     @property

@@ -27,7 +27,7 @@ def run_seed(seed: int, faults: int, story: Any = None) -> dict[str, Any]:
         world.run()
     except Broken as error:
         broken = str(error)
-    except Exception as error:  # a protocol that raises is as broken as one that forgets
+    except Exception as error:  # a protocol that raises is as wrong as one that loses data
         if story is not None:
             raise
         broken = f"{type(error).__name__}: {error}"
@@ -98,10 +98,10 @@ class State:
 
 def ranges(seeds: Iterable[int]) -> list[list[int]]:
     """[first, last] of each row of numbers without a gap."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for seed in sorted(seeds):
-        if found and seed == found[-1][1] + 1:
-            found[-1][1] = seed
+        if ranges and seed == ranges[-1][1] + 1:
+            ranges[-1][1] = seed
         else:
-            found.append([seed, seed])
-    return found
+            ranges.append([seed, seed])
+    return ranges

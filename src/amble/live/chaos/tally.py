@@ -12,10 +12,9 @@ class Tally(NamedTuple):
 
 @dataclass(frozen=True)
 class Mean:
-    """Everybody gives a number, and the model is the mean of the last ones.
-
-    The number is another one at each of the first `settle` visits, so that an older gift cannot be taken for a newer
-    one; then it stays, so that the model can be compared to rounding.
+    """Every agent gives a number, and the model is the mean of the last ones. The number changes at each of the first
+    `settle` visits, so that an older gift cannot be taken for a newer one. Then it stays the same, so that the model
+    can be compared exactly.
     """
 
     tokens: int = 1

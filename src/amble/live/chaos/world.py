@@ -1,8 +1,7 @@
-"""A simulated network with disks and clocks. One seed reproduces everything. Only the agents are real.
-
-The world delivers what agents say to each other, late or twice or not at all, keeps their disks while they are down,
-and starts them again from these. After so many faults (kinds.py) it heals, and the run has to recover. What must
-hold is checked by checkers.py, which knows nothing of how the protocol works.
+"""A simulated network with disks and clocks. One seed reproduces everything. Only the agents are real. The world
+delivers their messages, late or twice or not at all, keeps their disks while they are down, and starts them again from
+these. After so many faults (kinds.py) nothing fails any more, and the run has to recover. checkers.py checks what must
+be true; it knows nothing about the protocol.
 """
 
 import heapq
@@ -24,7 +23,7 @@ from amble.live.core.message import Answer, Question, Refused, Token
 from amble.live.core.protocol import Core
 
 LOOK_S = 1.0  # between two checks whether the run has recovered
-QUIET_PACE = 5.0  # times as long messages take while agents' patience is waited for: few visits happen meanwhile
+QUIET_PACE = 5.0  # factor on message times while the world waits for agents' patience, so that few visits happen
 TOLERANCE = 1e-12
 ROOM = 2
 LEAVE_S = 5.0
@@ -58,7 +57,7 @@ class World:
         ])  # fmt: skip
         stop = chance.choice(({}, {}, {}, {"hops_max": tokens * chance.randint(50, 500)}, {"tolerance": TOLERANCE}))
         self.ways = dict(ring)
-        self.guests: dict[str, int] = {}  # those who came later, and their indices
+        self.guests: dict[str, int] = {}  # agents that joined later, and their indices
         self.settings = Settings(
             names, tokens, seed, patience_s=1.0, stall_s=STALL_S, silence_s=12.0, tell_s=0.05, room=ROOM, **stop
         )
@@ -75,7 +74,7 @@ class World:
     # --- running ----------------------------------------------------------------------------------------------------
 
     def run(self) -> Counter[str]:
-        """Faults, then healing; raises checkers.Broken where something does not hold. Returns the faults by kind."""
+        """Runs with faults, then without; raises checkers.Broken if a check fails. Returns the faults by kind."""
         for name in self.nodes:
             self.at(self.trouble.start_s(), partial(self.begin, name))
         self.at(self.trouble.faults.moment_s, self.trouble.moment)
@@ -86,7 +85,7 @@ class World:
         return self.trouble.done
 
     def _come_right(self) -> None:
-        """In bounded time; and then it stays so."""
+        """The run must recover in bounded time, and stay so."""
         faults = self.trouble.faults
         end_s = self.now + faults.healed_s
         self.trouble.pace = QUIET_PACE
@@ -112,9 +111,9 @@ class World:
         self.now, _, action = heapq.heappop(self.events)
         action()
 
-    def say(self, words: str) -> None:
+    def say(self, sentence: str) -> None:
         if self.story is not None:
-            self.story(f"{self.now:9.3f}  {words}")
+            self.story(f"{self.now:9.3f}  {sentence}")
 
     # --- agents -----------------------------------------------------------------------------------------------------
 
@@ -124,7 +123,7 @@ class World:
         if node.dead or node.core:
             return
         node.life += 1
-        node.leapt_s = self.chance.uniform(-1000, 1000) - self.now  # a machine that starts again starts its clock, too
+        node.leapt_s = self.chance.uniform(-1000, 1000) - self.now  # a machine that restarts also restarts its clock
         near = self.links.near(name)
         self.say(f"{name} starts, for the {node.life}. time")
         guests = {guest: index for guest, index in self.guests.items() if guest == name or guest in near}
@@ -144,18 +143,18 @@ class World:
         self.say(f"{name} {'dies' if node.dead else 'crashes'}")
         while node.asked:  # the link breaks, and with it what was asked over it
             self.at(self.chance.uniform(0.002, 0.05), partial(node.asked.popleft(), None))
-        node.core, node.frozen, node.grey, node.held = None, False, "", []
+        node.core, node.frozen, node.grey, node.postponed = None, False, "", []
         for other in self.links.near(name):
             self.notice(other, name, self.chance.uniform(0.002, 0.05))
 
     def leave(self, name: str) -> None:
-        """It is asked to, and ends when it says that it has; or else after a while."""
-        self.say(f"{name} is to leave")
+        """Asks the agent to leave; it ends when it says that it has left, or else after a while."""
+        self.say(f"{name} is asked to leave")
         self.nodes[name].leaving = True
         self.tell(name, self.nodes[name].life, lambda core, now: core.leave(now, LEAVE_S))
 
     def join(self, near: tuple[str, ...]) -> None:
-        """One more; its neighbours restart with it. It is put between two of them on the way, if it can be."""
+        """Adds an agent; its neighbours restart with it. It is inserted between two of them on a walk, if possible."""
         name, index = f"a{len(self.nodes)}", len(self.nodes)
         self.say(f"{name} joins {', '.join(near)}")
         self.nodes[name], self.guests[name] = Node(name, self.training.objective()), index
@@ -181,14 +180,14 @@ class World:
         if node.life != life or not node.frozen:
             return
         self.say(f"{name} thaws")
-        node.frozen, held, node.held = False, node.held, []
-        for act in held:
+        node.frozen, waiting, node.postponed = False, node.postponed, []
+        for act in waiting:
             act()
         for other in self.links.near(name):
             self.notice(other, name, self.chance.uniform(0.05, 0.4))
 
     def turn_grey(self, name: str, grey: str) -> None:
-        """It seems to be up, and nobody is told otherwise."""
+        """The agent seems to be up, and nobody is told otherwise."""
         self.say(f"{name} {grey}")
         self.nodes[name].grey = grey
 
@@ -196,12 +195,12 @@ class World:
         node = self.nodes[name]
         if node.grey:
             self.say(f"{name} {node.grey} no longer")
-            node.grey, held, node.held = "", node.held, []
-            for act in held:
+            node.grey, waiting, node.postponed = "", node.postponed, []
+            for act in waiting:
                 act()
 
     def clone(self, name: str, journal: bool, noticed_s: float) -> None:
-        """A copy of its folder is started elsewhere. Who is asked is either of them, until neighbours notice."""
+        """A copy of its folder is started elsewhere. A message may reach either of them, until neighbours notice."""
         node = self.nodes[name]
         self.say(f"{name} is copied, {'with' if journal else 'without'} its journal")
         copy = self.clones[name] = Node(name, node.value, dict(node.disk) if journal else {}, life=-1)
@@ -242,7 +241,7 @@ class World:
             return
         if node.frozen or node.grey == "hangs":
             life = node.life
-            node.held.append(lambda: self.tell(node.name, life, act))
+            node.postponed.append(lambda: self.tell(node.name, life, act))
             return
         self.carry_out(node, act(node.core, self.clock(node)))
 
@@ -295,10 +294,10 @@ class World:
     def ask(self, node: Node, ask: Ask) -> None:
         life, answered = node.life, [False]
 
-        def answer(given: Answer | None) -> None:
+        def answer(reply: Answer | None) -> None:
             if not answered[0]:
                 answered[0] = True
-                self.tell(node.name, life, lambda core, now: core.answered(now, ask.number, given))
+                self.tell(node.name, life, lambda core, now: core.answered(now, ask.number, reply))
 
         def deliver() -> None:
             if self.links.whole(node.name, ask.to):
@@ -316,7 +315,7 @@ class World:
         if node.core is None:
             return
         if node.grey == "refuses" and isinstance(question, Token):
-            answer(Refused("it does not want to"))
+            answer(Refused("it refuses"))
             return
         number, life = next(self.serial), node.life
         self.checker.question(number, question)
@@ -379,7 +378,7 @@ class World:
             self.notice(other, one, in_s)
 
     def connected(self, without: str = "") -> bool:
-        """Whether those who live, but for one, reach each other over links that are not lost for good."""
+        """Whether the living agents, except one, reach each other over links that are not lost for good."""
         return self.links.connected(name for name, node in self.nodes.items() if not node.going and name != without)
 
     def heal(self) -> None:

@@ -27,7 +27,7 @@ from amble.methods.protocol import TokenMethod
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 
-PORTS = range(20_000, 32_000)  # Zenoh wants them below 32768
+PORTS = range(20_000, 32_000)  # Zenoh needs ports below 32768
 GRACE_S = 5.0  # for an agent to end by itself
 DAYS = 365
 ENDED = (0, 3)  # exit codes of an agent that ended with its run: with a model, and without one (agent.Ended)
@@ -35,7 +35,7 @@ ENDED = (0, 3)  # exit codes of an agent that ended with its run: with a model, 
 
 def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now."""
-    found: list[int] = []
+    ports: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
         with socket.socket() as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -43,10 +43,12 @@ def free_ports(count: int) -> list[int]:
                 trial.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise AmbleError(f"{count} free ports between {PORTS.start} and {PORTS.stop} were wanted; close something first.")
+        ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise AmbleError(
+        f"{count} free ports between {PORTS.start} and {PORTS.stop} are needed; close some programs first."
+    )
 
 
 def configure(
@@ -58,7 +60,7 @@ def configure(
     timing: dict[str, Any],
     start: str | None = None,
 ) -> Config:
-    """A run of this problem on this machine: the split's scaling is agreed, as all its rows are here."""
+    """A run of this problem on this machine; its scaling is that of the split, because all rows are here."""
     if problem.scaling is None:
         raise AmbleError("a live run needs rows; this problem was made from objectives.")
     names = [f"agent{k:02d}" for k in range(problem.agents)]
@@ -108,7 +110,7 @@ class Cluster:
     config: Config
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     killed: set[str] = field(default_factory=set)  # by us
-    held: list[IO[bytes]] = field(default_factory=list)  # files that are locked as long as this or an agent runs
+    locked_files: list[IO[bytes]] = field(default_factory=list)  # as long as this process or an agent runs
 
     @classmethod
     def create(cls, folder: Path, config: Config, rows: Sequence[tuple[Array, Targets]]) -> "Cluster":
@@ -144,7 +146,7 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self.end()
-        for file in self.held:
+        for file in self.locked_files:
             file.close()
 
     def start(self, name: str) -> None:
@@ -159,7 +161,7 @@ class Cluster:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for us; we end them in order
-                pass_fds=[file.fileno() for file in self.held] if os.name == "posix" else (),
+                pass_fds=[file.fileno() for file in self.locked_files] if os.name == "posix" else (),
             )
 
     def start_all(self) -> None:
@@ -177,7 +179,7 @@ class Cluster:
         return [name for name, process in self.processes.items() if process.poll() is None]
 
     def failed(self) -> dict[str, str]:
-        """Agents that ended, and not because the run did; and the last that they said."""
+        """Agents that ended although the run had not, with their last log line."""
         lost = {}
         for name, process in self.processes.items():
             code = process.poll()
@@ -186,11 +188,11 @@ class Cluster:
                 continue
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             lines = (self.folder / name / "log.txt").read_text(errors="replace").strip().splitlines()
-            lost[name] = f"{how}; its last words: {lines[-1]}" if lines else how
+            lost[name] = f"{how}; its last log line: {lines[-1]}" if lines else how
         return lost
 
     def status(self, name: str) -> status.Status:
-        """What the agent last said of itself."""
+        """The agent's last status."""
         return status.read(self.folder / name)
 
     def model(self, name: str) -> Array | None:
@@ -200,7 +202,7 @@ class Cluster:
         return None
 
     def end(self) -> None:
-        """Every process is gone when this returns."""
+        """Ends every process before it returns."""
         for process in self.processes.values():
             with contextlib.suppress(OSError):
                 process.stdin.close()  # type: ignore[union-attr]

@@ -16,16 +16,17 @@ from amble.live.settings.agent_config import FILE
 from amble.live.settings.config import TAKEN
 from amble.results import model_file
 
-MADE = "up.json"  # marks a folder of ours
+MADE = "up.json"  # marks a folder of amble up
 RUN = "run"  # .json and .npz, for amble report
 
 
 def check_folder(folder: Path, again: bool) -> None:
-    """A new or empty one; or one that amble up made and nobody has put anything else into, or uses now."""
+    """Refuses a folder unless it is new or empty, or amble up made it, it has nothing else in it, and nobody uses
+    it."""
     try:
         _check(folder, again)
     except FileNotFoundError:
-        raise _used(folder) from None  # it was there just now: another one replaces it
+        raise _used(folder) from None  # it existed a moment ago: another process is replacing it
 
 
 def _used(folder: Path) -> AmbleError:
@@ -42,7 +43,7 @@ def _check(folder: Path, again: bool) -> None:
         if not any(folder.iterdir()):
             return
     if not folder.is_dir() or not (folder / MADE).is_file():
-        raise AmbleError(f"{folder} is there and not empty, and amble up did not make it; give another with --out.")
+        raise AmbleError(f"{folder} is not empty, and amble up did not make it; give another with --out.")
     if not again:
         raise AmbleError(f"{folder} holds an earlier run; give another with --out, or --again to replace it.")
     ours = {
@@ -64,21 +65,21 @@ def _check(folder: Path, again: bool) -> None:
 
 
 def hold(folder: Path) -> IO[bytes]:
-    """The file that marks a run, locked: by one amble up at a time, with its agents; whoever dies lets go of it."""
+    """The file that marks a run, locked by one amble up and its agents; a process that dies releases the lock."""
     with contextlib.ExitStack() as stack:
         try:
-            held = stack.enter_context((folder / MADE).open("rb"))
-            lock(held)
-            if os.fstat(held.fileno()).st_ino != (folder / MADE).stat().st_ino:
+            file = stack.enter_context((folder / MADE).open("rb"))
+            lock(file)
+            if os.fstat(file.fileno()).st_ino != (folder / MADE).stat().st_ino:
                 raise _used(folder)  # another one has replaced it meanwhile
         except OSError:
             raise _used(folder) from None
         stack.pop_all()
-        return held
+        return file
 
 
 def remove(folder: Path) -> None:
-    """Rename it first, so that nobody ever finds half of it, even at the same moment."""
+    """Rename it first, so that nobody ever sees half of it."""
     with hold(folder):
         try:
             aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))

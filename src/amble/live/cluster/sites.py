@@ -44,7 +44,7 @@ def tables_in(folder: Path) -> dict[str, Path]:
         raise AmbleError(f"two tables of {folder} have the same name; give each site one.")
     for name, path in named.items():
         if not toml.name.fits(name):
-            raise AmbleError(f"{path} would be the site {name!r}; rename it: {toml.name.words}.")
+            raise AmbleError(f"{path} would be the site {name!r}; rename it: {toml.name.description}.")
     return named
 
 

@@ -43,7 +43,7 @@ OPTIMUM_MAX = 2000  # unknowns, beyond which finding the optimum may take longer
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All that is needed before the first agent starts, checked."""
+    """Everything that is needed before the first agent starts, checked."""
 
     folder: Path
     problem: Problem
@@ -51,7 +51,7 @@ class Plan:
     config: Config
     rows: list[tuple[Array, Targets]]
     target: str | None  # the name of the column that is predicted
-    again: bool = False  # whether it may take an earlier run's place
+    again: bool = False  # whether it may replace an earlier run
 
     def optimum(self, without: Collection[str] = (), guests: Collection[Objective] = ()) -> Array | None:
         """The centralised optimum's numbers, or None where there is none or it takes too long to find; `guests` are
@@ -88,7 +88,7 @@ def prepare(
     timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
     first = None if start is None else str(start.absolute())
     config = cluster.configure(problem, method, network, stop, settings.seed, timing, first)
-    check_folder(folder, again)  # last: whatever else is wrong in the command is worth knowing first
+    check_folder(folder, again)  # last, because other mistakes in the command should be reported first
     return Plan(folder, problem, network, config, cluster.rows_of(problem, data.X, data.y), data.target, again)
 
 
@@ -105,17 +105,17 @@ def begin(folder: Path, again: bool, about: dict[str, Any], create: Callable[[],
         remove(folder)
     agents = create()
     write_whole({folder / MADE: (json.dumps(about) + "\n").encode()})
-    agents.held.append(hold(folder))
+    agents.locked_files.append(hold(folder))
     return agents
 
 
 def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> dict[str, str]:
-    """Start all agents and show them until they have ended, or `halt` says so; those that failed, and their words."""
+    """Start all agents and show them until they have ended, or `halt` is true; return those that failed, and why."""
     w = plan.optimum() if plan.problem.task == "regression" else None
 
     def measure(model: Array) -> dict[str, float]:
-        found = {METRICS[plan.problem.task]: plan.problem.metric(model)} if plan.problem.heldout else {}
-        return found | ({} if w is None else {"distance to the optimum": distance(model, w)})
+        figures = {METRICS[plan.problem.task]: plan.problem.metric(model)} if plan.problem.heldout else {}
+        return figures | ({} if w is None else {"distance to the optimum": distance(model, w)})
 
     return follow(agents, title, measure, halt)
 
@@ -130,10 +130,10 @@ def follow(
         agents.start_all()
         while agents.running() and not halt():
             time.sleep(LOOK_S)
-            for name, words in agents.failed().items():
+            for name, reason in agents.failed().items():
                 if name not in lost:
-                    lost[name] = words
-                    view.note(f"{name} has failed ({words})")
+                    lost[name] = reason
+                    view.note(f"{name} has failed ({reason})")
             if lost and not visits.kind_for(config.method).exact:
                 view.note(f"{config.method.label} cannot go on without it; all others are stopped.")
                 break
@@ -163,7 +163,7 @@ def finish(plan: Plan, agents: Cluster) -> Model | NoModel:
     best = glance.newest(statuses)  # of those that have one
     w = None if best is None else agents.model(best)
     if best is None or w is None:
-        return NoModel("no agent has one, for no token was passed on")
+        return NoModel("no agent has a model, because no token was passed on")
     counted = [name for name in statuses if statuses[name].visits and name not in statuses[best].missing]
     laps = min((statuses[name].visits for name in counted), default=0)
     start = plan.config.agent(plan.config.agents[0]).visits().initial
@@ -210,15 +210,15 @@ def unmet(agents: Cluster, lost: Collection[str]) -> list[str]:
 def again(
     folders: dict[str, Path], halt: Callable[[], bool] = lambda: False, plan: Plan | None = None
 ) -> replay.Outcome:
-    """Every visit made again from the data in the agents' folders; with a plan, its curves are kept for a report."""
+    """Recompute every visit from the data in the agents' folders; with a plan, keep the curves for a report."""
     configs, objectives = collect.read_configs(folders), objectives_of(folders)
     gathered, rules = collect.collect(folders), next(iter(configs.values())).visits()
     replay.check_arithmetic(gathered, rules.method)
     curves = None if plan is None else export.Curves(gathered, rules.initial)
     replayed = replay.Replay(gathered, rules, objectives, *([curves] if curves else []))
     outcome = replayed.run(halt)
-    if gathered.dropped and not halt():  # which is no damage: nothing can be made again without what was before
-        outcome = outcome._replace(left=(*gathered.cuts(), "what came after them cannot be made again without them"))
+    if gathered.dropped and not halt():  # not a damage: later visits cannot be recomputed without the earlier ones
+        outcome = outcome._replace(left=(*gathered.cuts(), "later visits cannot be recomputed without them"))
     same = len(gathered.agents) == gathered.founders  # a run's problem is that of one and the same agents
     if plan is not None and curves is not None and same and outcome.whole and gathered.hops:
         method, seed, optimum = plan.config.method, plan.config.walk.seed, plan.optimum() is not None
@@ -228,7 +228,7 @@ def again(
 
 
 def objectives_of(folders: dict[str, Path]) -> dict[str, Objective]:
-    """Of those agents whose data are at hand."""
+    """The objectives of the agents whose data are here."""
     configs = {name: AgentConfig.read(folder) for name, folder in folders.items()}
     held = {name: config for name, config in configs.items() if config.data and (folders[name] / config.data).is_file()}
     return {name: config.objective_in(folders[name]) for name, config in held.items()}

@@ -35,15 +35,15 @@ Outcome = Literal["ok", "note", "wrong"]
 
 
 class Check(NamedTuple):
-    """One thing that was looked at. A note is not wrong now, but worth to know."""
+    """The result of one check. A note is not an error, but worth knowing."""
 
     what: str
     outcome: Outcome
-    words: str
+    sentence: str
 
 
 def check(folder: Path, data: Path | None = None) -> Iterator[Check]:
-    """All that can be checked; without settings, nothing else can."""
+    """All checks; without valid settings, no other check is possible."""
     try:
         need("zenoh", "live")
         config = AgentConfig.read(folder)
@@ -60,14 +60,16 @@ def check(folder: Path, data: Path | None = None) -> Iterator[Check]:
         yield from _tried("journal", lambda: _journal(folder, config, objective[0], runs))
     yield from _tried("port", lambda: _port(config, runs))
     with ThreadPoolExecutor(max_workers=16) as pool:
-        for peer, found in zip(config.neighbours, pool.map(lambda p: _dial(folder, p), config.neighbours), strict=True):
-            yield Check(f"neighbour {peer.name}", *found)
+        for peer, result in zip(
+            config.neighbours, pool.map(lambda p: _dial(folder, p), config.neighbours), strict=True
+        ):
+            yield Check(f"neighbour {peer.name}", *result)
 
 
 def _tried(what: str, look: Callable[[], Iterator[tuple[Outcome, str]]]) -> Iterator[Check]:
     try:
-        for outcome, words in look():
-            yield Check(what, outcome, words)
+        for outcome, sentence in look():
+            yield Check(what, outcome, sentence)
     except AmbleError as error:
         yield Check(what, "wrong", str(error))
 
@@ -78,10 +80,10 @@ def _certificate(folder: Path, config: AgentConfig) -> Iterator[tuple[Outcome, s
     hosts = certificates.alternatives(certificate)
     if config.host not in hosts:
         raise AmbleError(
-            f"{folder / identity.CERTIFICATE} is for {', '.join(hosts)}, and neighbours dial {config.host}, so they "
-            "would refuse it; make a new one with amble init --renew."
+            f"{folder / identity.CERTIFICATE} is for {', '.join(hosts)}, and neighbours connect to {config.host}, so "
+            "they would refuse it; make a new one with amble init --renew."
         )
-    yield from (("note", words) for words in soon)
+    yield from (("note", warning) for warning in soon)
     until = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
     yield "ok", f"signed by the run's authority, for {config.name} at {config.host}, until {until}; its key matches"
 
@@ -101,7 +103,7 @@ def _data(folder: Path, config: AgentConfig, data: Path | None, made: list[Any])
     X, y, ignored = config.model.read_all(path)
     made.append(config.objective(X, y))
     if ignored:
-        yield "note", f"not in the run's model, and ignored: the columns {few(ignored)}"
+        yield "note", f"the columns {few(ignored)} are not in the run's model and are ignored"
     yield "ok", f"{len(y):,} rows, {config.model.width:,} columns, all finite; {config.model.task}"
 
 
@@ -109,7 +111,7 @@ def _journal(folder: Path, config: AgentConfig, objective: Objective, runs: bool
     """A copy of it: SQLite may write beside a file that it only reads."""
     path = folder / JOURNAL
     if not path.exists():
-        yield "ok", "none yet: the agent begins as new"
+        yield "ok", "none yet: the agent begins as a new one"
         return
     if runs:
         yield "note", "in use: the agent runs"
@@ -131,9 +133,12 @@ def _journal(folder: Path, config: AgentConfig, objective: Objective, runs: bool
             f"{config.name} has left this run ({kept['left'].words}); amble join makes a folder for a new one."
         )
     if "stopped" in kept:
-        yield "note", f"the run has ended ({kept['stopped'].words}); started again, the agent only tells its neighbours"
+        yield (
+            "note",
+            f"the run has ended ({kept['stopped'].words}); if it is started again, the agent only tells its neighbours",
+        )
         return
-    yield "ok", f"of this run and agent; it goes on after {count(status.read(folder).visits, 'visit')}"
+    yield "ok", f"of this run and agent; it continues after {count(status.read(folder).visits, 'visit')}"
 
 
 def _port(config: AgentConfig, runs: bool) -> Iterator[tuple[Outcome, str]]:
@@ -152,7 +157,7 @@ def _dial(folder: Path, peer: Peer) -> tuple[Outcome, str]:
         context.load_verify_locations(folder / identity.AUTHORITY)
         context.load_cert_chain(folder / identity.CERTIFICATE, folder / identity.KEY)
     except OSError as error:
-        return "wrong", f"not dialled, for the certificate of this agent cannot be used ({error})"
+        return "wrong", f"not contacted, because the certificate of this agent cannot be used ({error})"
     begun_s = time.monotonic()
     try:
         connection = socket.create_connection((peer.host, peer.port), DIAL_S)
@@ -163,7 +168,7 @@ def _dial(folder: Path, peer: Peer) -> tuple[Outcome, str]:
         with connection, context.wrap_socket(connection, server_hostname=peer.host) as link:
             subject = dict(pair for part in (link.getpeercert() or {}).get("subject", ()) for pair in part)  # type: ignore[misc]
             link.settimeout(max(REFUSAL_S, REFUSAL_CONNECTIONS * connect_s))
-            with contextlib.suppress(TimeoutError):  # it waits for us to begin, as it should
+            with contextlib.suppress(TimeoutError):  # it waits for us to begin: that is right
                 if not link.recv(1):
                     return "wrong", f"{where} closed the connection; is its folder of the same amble init?"
     except ssl.SSLCertVerificationError as error:
@@ -171,7 +176,7 @@ def _dial(folder: Path, peer: Peer) -> tuple[Outcome, str]:
     except ssl.SSLError as error:
         return "wrong", f"{where} refuses the handshake ({error.reason}); is it an agent of the same amble init?"
     except OSError as error:
-        return "note", f"{where} is there, but does not answer ({error.strerror or error})"
+        return "note", f"{where} accepts connections, but does not answer ({error.strerror or error})"
     if subject.get("commonName") != peer.name:
         return "wrong", f"{where} is {subject.get('commonName')!r}; do two agents have the same address?"
     return "ok", f"{where} answers, with its own certificate"

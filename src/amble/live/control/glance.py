@@ -16,7 +16,7 @@ from amble.live.status import RUNNING, Status, Why, read
 
 FORMAT = 1  # of the overview, which scripts read
 FROZEN_S = 5.0  # an agent writes its status twice a second
-LATE_S = 1.5  # so old a status does not outweigh the neighbours' words
+LATE_S = 1.5  # an older status counts less than what neighbours say
 
 State = Literal["unstarted", "joining", "up", "leaving", "left", "ending", "ended", "refused", "down"]
 Down = Literal["", "stopped", "killed", "frozen", "silent", "unlinked"]
@@ -30,7 +30,7 @@ DOWN = {
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent; if its folder is elsewhere, only what its neighbours say."""
+    """One agent; if its folder is elsewhere, only what its neighbours know."""
 
     state: State
     why: Down = ""  # it is down
@@ -53,7 +53,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest that is known of a token."""
+    """The newest information about a token."""
 
     epoch: int
     hop: int
@@ -146,9 +146,9 @@ def of_agent(
     """How an agent is; `linked`: whether a neighbour that runs has a link to it, if one says; `over`: whether an agent
     says that the run has ended."""
     now_s = time.time() if now_s is None else now_s
-    state, why, words = _judged(status, now_s, linked, over)
+    state, why, sentence = _judged(status, now_s, linked, over)
     return Agent(
-        state=state, why=why, words=words, folder=str(folder), status_s=status.time_s or None, visits=status.visits,
+        state=state, why=why, words=sentence, folder=str(folder), status_s=status.time_s or None, visits=status.visits,
         hops_per_s=status.hops_per_s if state in RUNNING else 0.0, bytes=status.bytes,
         up=status.up if state in RUNNING else (), down=status.down if state in RUNNING else (),
         doubts=status.doubts if state in RUNNING else {}, doubled=status.doubled if state in RUNNING else {},
@@ -161,8 +161,12 @@ def _judged(status: Status, now_s: float, linked: bool | None, over: bool) -> tu
     if status.state == "stopped":
         return "down", "stopped", status.reason or f"{DOWN['stopped']}; {advice}"
     if status.state not in RUNNING:
-        words = {"unstarted": "it has not been started in this folder", "refused": status.reason, "left": status.left}
-        return status.state, "", words.get(status.state, status.stopped)
+        sentences = {
+            "unstarted": "it has not been started in this folder",
+            "refused": status.reason,
+            "left": status.left,
+        }
+        return status.state, "", sentences.get(status.state, status.stopped)
     seen, age_s = process.condition(status.process), now_s - status.time_s
     why: Down = ""
     if seen == "gone":
@@ -188,7 +192,7 @@ def _votes(agents: Mapping[str, Agent]) -> dict[str, bool]:
 
 
 def tokens(statuses: Mapping[str, Status]) -> dict[int, Token]:
-    """Where each token was last seen: of all agents' words the newest, by epoch and hop."""
+    """Where each token was last seen: the newest information of all agents, by epoch and hop."""
     newest: dict[int, tuple[tuple[int, int], int, str]] = {}
     moved: dict[int, tuple[tuple[int, int], int, float]] = {}
     for name, status in statuses.items():
@@ -205,7 +209,7 @@ def tokens(statuses: Mapping[str, Status]) -> dict[int, Token]:
 
 
 def newest(statuses: Mapping[str, Status]) -> str | None:
-    """The agent with the newest model: of those that have one, who has seen most hops of all tokens."""
+    """The agent with the newest model: of those that have one, the one that has seen most hops of all tokens."""
     seen = {
         name: (status.hops_seen, status.visits) for name, status in statuses.items() if status.tokens and status.model
     }
@@ -213,7 +217,7 @@ def newest(statuses: Mapping[str, Status]) -> str | None:
 
 
 def size(count: float) -> str:
-    """Bytes for people."""
+    """Bytes in a readable unit."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

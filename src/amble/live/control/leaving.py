@@ -21,13 +21,17 @@ def ask(folder: Path, within_s: float) -> None:
         raise AmbleError(f"within = {within_s!r} was given; give seconds, above zero and at most {WITHIN_MAX_S:g}.")
     config, status = AgentConfig.read(folder), read(folder)
     if not config.visits().exact:
-        raise AmbleError(f"nobody can leave a run of {config.method.label}: it cannot take out what an agent gave it.")
+        raise AmbleError(
+            f"no agent can leave a run of {config.method.label}: this method cannot remove an agent's gifts."
+        )
     if status.state == "left":
         raise AmbleError(f"{config.name} has left already: {status.left}.")
     if status.cause:
-        raise AmbleError(f"the run has ended ({status.stopped}), and there is nothing to leave.")
+        raise AmbleError(f"the run has ended ({status.stopped}), so there is nothing to leave.")
     if (agent := glance.of_agent(status, folder)).state not in RUNNING:
-        raise AmbleError(f"{config.name} in {folder} does not run ({agent.words}); let it leave while it does.")
+        raise AmbleError(
+            f"{config.name} in {folder} does not run ({agent.words}); an agent can leave only while it runs."
+        )
     try:
         write_whole({folder / LEAVE: f"{within_s:g}\n".encode()})
     except OSError as error:
@@ -35,7 +39,7 @@ def ask(folder: Path, within_s: float) -> None:
 
 
 def follow(folder: Path, within_s: float, say: Callable[[str], None]) -> tuple[str, bool]:
-    """Until it has left: how, and whether all that it gave is out."""
+    """Wait until it has left; return how, and whether all its gifts are out of the model."""
     end_s = time.monotonic() + within_s + GRACE_S
     while time.monotonic() < end_s:
         status = read(folder)
@@ -47,4 +51,4 @@ def follow(folder: Path, within_s: float, say: Callable[[str], None]) -> tuple[s
         waits = [f"token {m} waits for {sight.to}" for m, sight in status.tokens.items() if sight.to]
         say(f"{name} leaves ... {', '.join(waits)}")
         time.sleep(0.2)
-    return f"{folder.name} has not left in time, and goes on trying; see its log", False
+    return f"{folder.name} has not left in time and keeps trying; see its log", False

@@ -17,7 +17,7 @@ LOOK_S = 0.2
 
 
 def stop(paths: Iterable[Path], within_s: float, say: Callable[[str], None]) -> tuple[glance.Overview, list[str]]:
-    """End the run of these agents; how they are then, and which of them still run."""
+    """End the run of these agents; return their state, and which of them still run."""
     if not (is_number(within_s) and 0 < within_s <= WITHIN_MAX_S):
         raise AmbleError(f"within = {within_s!r} was given; give seconds, above zero and at most {WITHIN_MAX_S:g}.")
     folders = agent_folders(paths, unreadable=True)
@@ -47,7 +47,7 @@ def stop(paths: Iterable[Path], within_s: float, say: Callable[[str], None]) -> 
 
 
 def _ask(folders: Iterable[Path], asked: dict[Path, bytes]) -> None:
-    """Each process once, and again one that was started since; all of them, for any may hang or have no link."""
+    """Ask each process once, and again if it was restarted; all of them, because any may hang or have no link."""
     processes = {folder / STOP: read(folder).process for folder in folders}
     new = {path: as_bytes(process) for path, process in processes.items() if process is not None}
     new = {path: content for path, content in new.items() if asked.get(path) != content}

@@ -20,7 +20,7 @@ STYLES = {"up": "green", "joining": "cyan", "leaving": "cyan", "ending": "cyan",
 
 
 def tables(overview: Overview) -> Any:
-    """Agents, tokens, what is waited for, and what else must be known; in 80 columns."""
+    """Agents, tokens, waits and warnings, in 80 columns."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.table import Table
@@ -38,7 +38,7 @@ def tables(overview: Overview) -> Any:
     for title in ("token", "epoch", "hop", "moved per lap", "where"):
         tokens.add_column(title, justify="left" if title in ("token", "where") else "right", overflow="fold")
     for m, token in overview.tokens.items():
-        where = f"at {token.agent}, for {token.to or 'any neighbour'}" if token.here else f"went on from {token.agent}"
+        where = f"at {token.agent}, for {token.to or 'any neighbour'}" if token.here else f"passed on by {token.agent}"
         moved = "" if token.moved is None else f"{token.moved:.1e}"
         tokens.add_row(str(m), str(token.epoch), f"{token.hop:,}", moved, Text(printable(where)))
     more = [Padding(Text(sentence), (0, 0, 0, 2), expand=False) for sentence in sentences(overview)]
@@ -81,9 +81,11 @@ def sentences(overview: Overview) -> list[str]:
 def _notes(agent: Agent) -> list[str]:
     begin = {"refused": "did not start: ", "left": "has left: "}.get(agent.state, "")
     said = [begin + agent.words if agent.words and agent.state != "unstarted" else ""]
-    said += [f"{name} {why}; tokens go round it" for name, why in agent.doubts.items()]
+    said += [f"{name} {why}; tokens avoid it" for name, why in agent.doubts.items()]
     if agent.down and not agent.up:
-        said.append("has no link to anybody; if all others have ended, start one of them again: it says so to this one")
+        said.append(
+            "has no link to any neighbour; if all others have ended, start one of them again: it tells this one"
+        )
     return [sentence for sentence in (*said, agent.likely_cause, *agent.doubled.values()) if sentence]
 
 
@@ -92,14 +94,14 @@ def waiting(wait: Waiting, now_s: float) -> str:
     whom, token = ", ".join(wait.whom), f"token {wait.token}"
     what, then = {
         "down": (f"{whom} to come back; it had {token}", "then the token is reissued"),
-        "answer": (f"{whom} to take {token}", "then the token goes round it"),
+        "answer": (f"{whom} to take {token}", "then the token avoids it"),
         "passing": (f"{whom} to pass on {token}", "then it is asked whether it works"),
-        "neighbour": (f"any neighbour, to hand on {token}", ""),
-        "meeting": (f"{whom}, whom no token has met", "then the run may end without them"),
+        "neighbour": (f"any neighbour, to pass {token} on", ""),
+        "meeting": (f"{whom}, which no token has visited", "then the run may end without them"),
     }[wait.why]
     since = f"{wait.agent} waits for {what}: for {_time(now_s - wait.since_s)}"
     if wait.until_s is None:
-        return f"{since}, and as long as it takes"
+        return f"{since}, without a limit"
     return f"{since}, {_time(wait.until_s - now_s)} more at most, {then}"
 
 
@@ -108,7 +110,7 @@ def _time(seconds: float) -> str:
 
 
 def changes(before: Overview | None, now: Overview) -> list[str]:
-    """Lines on what is different: which agents are in another state, who began to wait, and how the run is."""
+    """Lines about changes: agents in another state, new waits, and the state of the run."""
     if before is None:
         states = [printable(f"{name}: {agent.state}") for name, agent in now.agents.items()]
         return [headline(now), *states, *sentences(now)]
@@ -125,7 +127,7 @@ def changes(before: Overview | None, now: Overview) -> list[str]:
 
 
 def hint(overview: Overview) -> str:
-    """What can be done while nobody runs."""
+    """What to do while no agent runs."""
     nobody = overview.state in ("unstarted", "down")
     return "waiting for an agent to be started (amble agent FOLDER); Ctrl-C ends this" if nobody else ""
 
@@ -181,7 +183,7 @@ class View:
             self.live.stop()
 
     def note(self, sentence: str) -> None:
-        """Something that must not be missed, above the table or between the lines."""
+        """Shows an important message, above the table or between the lines."""
         sentence = printable(sentence)
         if self.live is not None:
             self.live.console.print(sentence, style="yellow", highlight=False, markup=False)

@@ -1,14 +1,14 @@
-"""The account of a gift method in live runs: one for all tokens, in M ledgers, and one generation after another.
+"""The account of a gift method in live runs: one for all tokens, divided into M ledgers, in successive generations.
 
-A ledger is written by its own token only, and read wherever a copy of it has come (methods/boards.py). What an agent
-gives is a difference: its gift less its last one. A sum of ledgers therefore makes sense only if it has, of each agent,
-all differences up to some visit. Boards guarantee that while nothing is lost, because they never know of a later
-difference without the earlier ones. It breaks if a ledger is lost, or if an agent is taken out of one: parts of gifts
-would stay in the other ledgers, the weight could become indefinite, and the model could diverge.
+Only its own token writes a ledger; agents and tokens read their copies of it (methods/boards.py). What an agent
+gives is a difference: its gift less its last one. A sum of ledgers is therefore meaningful only if it has all
+differences of each agent up to some visit. Boards guarantee that while nothing is lost, because they never know of a
+later difference without the earlier ones. It breaks if a ledger is lost, or if an agent is taken out of one: parts of
+gifts would stay in the other ledgers, the weight could become indefinite, and the model could diverge.
 
 So nothing is ever taken out of a ledger, and no ledger is replaced. Whenever something was lost, the whole account
 starts again as the next *generation*: all its ledgers are empty, each agent gives its whole gift at its next visit, by
-whichever token, and until all who are `awaited` have done so every visit uses `z`, the model at the generation's
+whichever token, and until all `awaited` agents have done so every visit uses `z`, the model at the generation's
 beginning. The newest generation wins wherever two meet. What the dead had given is in an older one, and gone.
 
 A generation begins when a token is reissued, when somebody is counted out, and when two boards cannot both be right
@@ -27,16 +27,16 @@ from amble.methods.boards import Board
 EPOCH_VERSIONS, ISSUE_VERSIONS = 2.0**36, 2.0**26
 PLACES_MAX = int(EPOCH_VERSIONS / ISSUE_VERSIONS)
 GENERATIONS_MAX = 2.0**40
-LEFT = 2.0**40  # in `gifts`, more than anybody gives: the agent has left, and taken all of it with it
+LEFT = 2.0**40  # in `gifts`, more than any agent gives: the agent has left and removed all its gifts
 
 
 class Account(NamedTuple):
-    """What a token carries of it, and what each agent has last seen."""
+    """The account as a token carries it, and as each agent last saw it."""
 
     generation: Array  # (2,): a number, and who began it; the larger one wins
-    z: Array  # (p,): the model until all who are awaited are in
-    awaited: Array  # (places,): 1 for those who must give before the ledgers are read
-    buried: Array  # (places,): 1 for those who were counted out as it began
+    z: Array  # (p,): the model until all awaited agents have given
+    awaited: Array  # (places,): 1 for agents that must give before the ledgers are read
+    buried: Array  # (places,): 1 for agents that were counted out when it began
     board: Board  # M ledgers
     gifts: Array  # (M, places): how many gifts of each agent are in a ledger; LEFT: it has left
 
@@ -46,17 +46,17 @@ class Account(NamedTuple):
 
     @property
     def inside(self) -> Flags:
-        """Whose gifts are in it, by places."""
+        """Which agents' gifts are in it, one flag per place."""
         return (self.gifts > 0).any(axis=0) & ~self.left
 
     @property
     def missing(self) -> Flags:
-        """Who is awaited still."""
+        """Which agents are still awaited."""
         return (self.awaited > 0) & ~(self.gifts > 0).any(axis=0)
 
     @property
     def out(self) -> Flags:
-        """Who is counted out: buried and not back since, or left."""
+        """Which agents are counted out: buried and not back since, or left."""
         return ((self.buried > 0) & ~self.inside) | self.left
 
     @property
@@ -65,7 +65,7 @@ class Account(NamedTuple):
 
 
 class Meeting(NamedTuple):
-    """An agent's account and a token's, put together."""
+    """An agent's account and a token's, combined."""
 
     account: Account
     again: bool  # whether they contradict each other, so that a new generation has to begin
@@ -87,7 +87,7 @@ def meet(mine: Account, token: Account, m: int, me: int) -> Meeting:
         used = mine.board.version[m] != issue(mine.board.version[m])  # another issue of this token has been there
         return Meeting(_entered(mine, m, begun), bool(used))
     if mine.order < token.order:
-        return Meeting(token, bool((token.gifts[:, me] > 0).any()))  # gifts that this agent knows nothing of
+        return Meeting(token, bool((token.gifts[:, me] > 0).any()))  # gifts that this agent does not know
     account, lost = merged(mine, token)
     # its own ledger is the token's alone: nobody knows a newer one, nor of other gifts of this agent in it
     doubled = mine.board.version[m] > token.board.version[m] or mine.gifts[m, me] != token.gifts[m, me]
@@ -114,8 +114,11 @@ def merged(one: Account, other: Account) -> Meeting:
 
 
 def begin(account: Account, author: int, m: int, begun: float, z: Array, gone: Array) -> Account:
-    """The next generation, by token m at agent `author`, without those who are gone; `begun` is the token's issue."""
-    left = account.left & (np.arange(len(gone)) != author)  # one that is here has not: it lost its journal as it left
+    """The next generation, begun by token m at agent `author`, without the agents that are gone; `begun` is the token's
+    issue."""
+    left = account.left & (
+        np.arange(len(gone)) != author
+    )  # an agent that is here has not left: it lost its journal while leaving
     out = (account.out | (gone > 0)) & ~account.left
     stay = (account.inside | account.missing) & ~out
     tokens = len(account.board.version)
@@ -134,7 +137,7 @@ def begin(account: Account, author: int, m: int, begun: float, z: Array, gone: A
 
 
 def give(account: Account, m: int, me: int, v: Array, w: Array) -> Account:
-    """A gift goes into ledger m."""
+    """Adds a gift to ledger m."""
     total, weight, version = (part.copy() for part in account.board)
     gifts = account.gifts.copy()
     total[m] += v
@@ -156,7 +159,7 @@ def full(account: Account, m: int) -> bool:
 
 
 def _entered(account: Account, m: int, begun: float) -> Account:
-    """Token m is in this generation from now on, with an empty ledger."""
+    """Puts token m into this generation, with an empty ledger."""
     version = account.board.version.copy()
     version[m] = begun
     return account._replace(board=account.board._replace(version=version))

@@ -1,4 +1,4 @@
-"""An agent's chance: a function of the run's seed, the agent, the token and the purpose. Nothing here has a state."""
+"""An agent's random numbers: a function of the run's seed, the agent, the token and the purpose. They have no state."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Custody: a token that was visited here is handed over until somebody else has it, or reissued where that fails."""
+"""Custody: hands a visited token over until another agent has it, or reissues it if that fails."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from amble.live.core.message import Accepted, Answer, Ended, Ending, Epoch, Pass
 from amble.live.core.parcels import Visits
 from amble.live.core.state import State
 
-PROBES_MAX = 10  # of one that has taken a token: who then says that it works, and still has it, keeps it
+PROBES_MAX = 10  # after a neighbour has taken a token: if it says that it works but still has the token, it keeps it
 
 
 @dataclass
@@ -20,19 +20,19 @@ class Custodian:
     settings: Settings
     visits: Visits
     errands: dict[int, Errand] = field(default_factory=dict)
-    seen_s: dict[int, float] = field(default_factory=dict)  # when each token was last known to be about
+    seen_s: dict[int, float] = field(default_factory=dict)  # when each token was last known to exist
 
     def start(self, now: float, m: int) -> None:
-        """A token is here, or none has been yet."""
+        """Prepares token m: it may be here, or may not have come yet."""
         self.errands[m], self.seen_s[m] = Errand(again_s=now, held_s=now), now
 
     def try_again(self, now: float) -> None:
-        """A neighbour is back: nothing waits for its next turn."""
+        """A neighbour is back: retry at once."""
         for errand in self.errands.values():
             errand.again_s, errand.wait_s = now, 0.0
 
     def look(self, now: float, m: int) -> None:
-        """Send what is here; or, when whom it was sent to is gone, reissue it."""
+        """Send the tokens that are here; reissue a token whose receiver is gone."""
         state, neighbours = self.state, self.state.neighbours
         custody, errand = state.custody(m), self.errands[m]
         if custody and errand.tell_s is not None and now >= errand.tell_s:
@@ -64,11 +64,11 @@ class Custodian:
             errand.since_s = now if errand.since_s is None else errand.since_s
 
     def answered(self, now: float, number: int, to: str, message: Token, answer: Answer | None) -> None:
-        """A hand-over was, or nobody knows whether it was heard."""
+        """A hand-over was answered, or it is not known whether it was heard."""
         state, errand = self.state, self.errands[message.token]
         custody = state.custody(message.token)
         if errand.asked != number or custody is None:
-            return  # of a token that has been here again since
+            return  # about a token that has come back since
         errand.asked = None
         if isinstance(answer, Accepted):
             errand.taken, errand.since_s = True, now
@@ -84,26 +84,26 @@ class Custodian:
             errand.again_s = now + errand.wait_s * (0.5 + draw(self.settings, state.me, message.token, number, RETRY))
 
     def _refused(self, errand: Errand, to: str, message: Token, reason: str) -> None:
-        if errand.refusal != reason:  # said once, for it is asked again and again
+        if errand.refusal != reason:  # reported once, because it is asked again and again
             self.state.report(Report("refused", message.token, message.epoch, message.hop, f"{to}: {reason}"))
         errand.refusal = reason
-        if to in self.state.neighbours.doubts.of:  # once more: there is nothing to wait for
+        if to in self.state.neighbours.doubts.of:  # send again: there is nothing to wait for
             errand.since_s = -math.inf
 
     def tell(self, m: int, custody: Custody) -> None:
-        """Who gave it may forget it, if that is not said yet."""
+        """Tell the previous sender that it may forget the token, if it has not been told yet."""
         if self.errands[m].tell_s is not None:
             self.errands[m].tell_s = None
             self.state.ask(custody.giver, Passed(m, *custody.given, self.state.me))
 
     def tell_again(self, now: float, to: str, passed: Passed) -> None:
-        """It was not answered: we must not be taken for one that keeps tokens."""
+        """That message was not answered. Send it again, so that we do not seem to keep tokens."""
         custody = self.state.custody(passed.token)
         if custody and (custody.giver, custody.given) == (to, (passed.epoch, passed.hop)):
             self.errands[passed.token].tell_s = now + self.settings.retry_max_s
 
     def passed(self, now: float, passed: Passed) -> None:
-        """Who has taken a token has handed it on."""
+        """The receiver has passed the token on."""
         custody = self.state.custody(passed.token)
         if custody and (custody.message.epoch, custody.message.hop) == (passed.epoch, passed.hop):
             self.errands[passed.token].passed = True
@@ -111,7 +111,7 @@ class Custodian:
             self.state.neighbours.doubts.works(passed.sender)
 
     def doubt(self, now: float, m: int, custody: Custody) -> None:
-        """Who was handed the token does not do its part: the token goes round it, where there is another way."""
+        """The receiver does not pass the token on: the token avoids it, if there is another way."""
         errand, neighbours = self.errands[m], self.state.neighbours
         why = "keeps tokens" if errand.taken else f"has not answered for {neighbours.doubts.limit_s(custody.to):.0f} s"
         why = f"refuses tokens ({errand.refusal})" if errand.refusal else why
@@ -119,7 +119,7 @@ class Custodian:
             self.state.report(Report("doubt", m, custody.message.epoch, custody.message.hop, f"{custody.to} {why}"))
         if self.visits.exact and set(neighbours.staying) - neighbours.doubts.now(now):
             self.reissue(now, m, custody)
-        else:  # there is nobody else: it is waited for, and asked again
+        else:  # there is no other neighbour: wait for it, and ask again
             self.errands[m] = Errand(again_s=now, held_s=errand.held_s)
 
     def probed(self, now: float, to: str, answer: Answer | None) -> None:
@@ -136,12 +136,12 @@ class Custodian:
                     self.doubt(now, m, custody)
 
     def stuck(self, now: float) -> str:
-        """Which token has been here for longer than it should, for nobody takes it; "" if none has."""
+        """Which token has been here for too long because nobody takes it, as a sentence; "" if none has."""
         for m, custody in self.state.custodies():
             errand = self.errands[m]
             waits = not errand.taken and not errand.passed and now - errand.held_s
             if waits and waits > self.state.neighbours.doubts.limit_s(custody.to, taken=True):
-                return f"it has held token {m} for {waits:.0f} s"
+                return f"it has had token {m} for {waits:.0f} s"
         return ""
 
     def coming(self, to: str) -> bool:
@@ -149,7 +149,7 @@ class Custodian:
         return any(custody.to == to and not self.errands[m].passed for m, custody in self.state.custodies())
 
     def reissue(self, now: float, m: int, custody: Custody) -> None:
-        """In the next epoch, with a recount."""
+        """Reissue the token in the next epoch, with a recount."""
         state, neighbours = self.state, self.state.neighbours
         sight = state.sight(m) or custody.given
         author = self.settings.indices[state.me]
@@ -163,7 +163,7 @@ class Custodian:
         message = Token(m, epoch, custody.message.hop, state.me, parcel)
         to = neighbours.next(now, message, "")
         fresh = Custody(message, to, custody.giver, custody.given, bool(to))
-        # said first: a crash in between must not leave an epoch of which the record does not know how it began
+        # reported first: after a crash, the record must know how every epoch began
         state.report(Report.of_epoch("reissue", m, epoch, message.hop, self.settings.names_at(gone > 0)))
         state.persist({f"custody/{m}": fresh, f"sight/{m}": Sight(epoch, message.hop)})
         self.errands[m], self.seen_s[m] = Errand(again_s=now, held_s=self.errands[m].held_s), now

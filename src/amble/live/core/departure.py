@@ -1,4 +1,4 @@
-"""Departure: an agent that is to leave takes its shares out, tells its neighbours, and hands on what it holds."""
+"""Departure: an agent that leaves removes its shares, tells its neighbours, and passes its tokens on."""
 
 import math
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from amble.live.core.custody import Custodian
 from amble.live.core.effects import Left, Report
 from amble.live.core.message import Epoch, Leaving
 
-NEVER = Epoch(-1, 0)  # of a share that was taken out again
+NEVER = Epoch(-1, 0)  # of a share that was removed again
 
 
 @dataclass
@@ -15,10 +15,10 @@ class Departure:
     custodian: Custodian
     leave_by_s: float = math.inf
     parted: set[str] = field(default_factory=set)  # neighbours that know that this agent leaves
-    part_s: float = 0.0  # when those who do not are asked again
+    part_s: float = 0.0  # when the others are told again
 
     def look(self, now: float) -> None:
-        """Whether it is done: all shares are out, nothing more is coming, and what was here is in other hands."""
+        """Whether the departure is complete: all shares are removed, no token is coming, and none is here."""
         custodian, state, settings = self.custodian, self.custodian.state, self.custodian.settings
         inside = [m for m in range(settings.tokens) if (share := state.share(m)) and share.epoch != NEVER]
         waiting = [m for m, _ in state.custodies() if not custodian.errands[m].done]

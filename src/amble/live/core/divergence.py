@@ -15,7 +15,7 @@ GROWN = 1e8  # times the loss of a model of zeros: such a model is about 1e4 tim
 
 
 class Bound(NamedTuple):
-    """What a setting of a gradient method must keep to, with L the smoothness of the agent's loss."""
+    """The bound of a gradient method's setting, with L the smoothness of the agent's loss."""
 
     setting: str
     value: float
@@ -30,8 +30,8 @@ class Bound(NamedTuple):
 class Finding(NamedTuple):
     """What an agent's rows and the method's settings say about a divergence."""
 
-    is_cause: bool  # False: all is as it should be here
-    sentence: str  # private: it tells of the agent's rows
+    is_cause: bool  # False: the facts here look normal
+    sentence: str  # private: it is about the agent's rows
 
 
 def has_diverged(f: Objective, z: Array) -> bool:

@@ -12,7 +12,7 @@ from amble.live.core.message import Answer, Epoch, Question, Token
 
 
 class Sight(NamedTuple):
-    """The newest that an agent knows of a token: it went out of here after this hop."""
+    """The newest that an agent knows about a token: it left here after this hop."""
 
     epoch: Epoch
     hop: int
@@ -23,7 +23,7 @@ class Custody(NamedTuple):
 
     message: Token
     to: str
-    giver: str  # who handed it to us, and is told when it is passed on
+    giver: str  # the sender, which is told when the token is passed on
     given: Sight  # ... and what that was
     tried: bool = False  # from then on the destination is fixed
 
@@ -77,14 +77,14 @@ class Left(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Something that a person, a checker or a replay may want to know."""
+    """An event that a person, a checker or a replay may need."""
 
     kind: str
     token: int = -1
     epoch: Epoch | None = None
     hop: int = 0
-    words: str = ""  # for people: nothing is decided by it
-    buried: tuple[str, ...] = ()  # of a recount or reissue: who is counted out as it begins
+    words: str = ""  # for people: no code depends on it
+    buried: tuple[str, ...] = ()  # of a recount or reissue: the agents that are counted out when it begins
 
     @classmethod
     def of_epoch(cls, kind: str, m: int, epoch: Epoch, hop: int, buried: tuple[str, ...]) -> "Report":
@@ -97,7 +97,7 @@ Effect = Persist | Reply | Ask | Wake | Report
 
 @dataclass(frozen=True)
 class Settings:
-    agents: tuple[str, ...]  # those of the run's beginning, in an order that everybody knows
+    agents: tuple[str, ...]  # the agents of the run's beginning, in an order that everybody knows
     tokens: int = 1
     seed: int = 0
     next: tuple[Mapping[str, str], ...] = ()  # one per token: where it goes from each agent, if that neighbour is up
@@ -105,7 +105,7 @@ class Settings:
     stall_s: float = 10.0  # for an answer of a neighbour that is up
     retry_s: float = 0.1
     retry_max_s: float = 2.0
-    tell_s: float = 0.0  # after a hand-over was taken, until who gave the token is told of it
+    tell_s: float = 0.0  # from a hand-over until the previous sender is told
     silence_s: float = 120.0
     hops_max: int = 0  # of all tokens together, about: each may make its share; 0 is no limit
     tolerance: float = 0.0  # stop when the model has converged; 0 is never
@@ -118,7 +118,7 @@ class Settings:
 
     @cached_property
     def indices(self) -> Mapping[str, int]:
-        """Of the agents that are known here, in all that has one number per agent."""
+        """The index of each known agent, in all arrays with one number per agent."""
         return {name: index for index, name in enumerate(self.agents)} | dict(self.guests)
 
     def names_at(self, flags: Flags) -> tuple[str, ...]:
@@ -135,27 +135,27 @@ class Settings:
 
     @property
     def size(self) -> int:
-        """Of what travels with one number per agent."""
+        """The length of arrays with one number per agent."""
         return len(self.agents) + self.room
 
 
 @dataclass
 class Errand:
-    """The progress of handing over a token in custody. It is not journaled: after a crash all is asked again."""
+    """The progress of handing over a token in custody. It is not journaled: after a crash everything is asked again."""
 
     asked: int | None = None  # the question under way
     since_s: float | None = None  # when it was first asked, or then taken
     held_s: float = 0.0  # when the token came
-    probe_s: float | None = None  # when who has taken it was asked whether it works
+    probe_s: float | None = None  # when the receiver was asked whether it works
     probes: int = 0  # that were answered well since it was taken
     taken: bool = False
     passed: bool = False
-    tell_s: float | None = None  # when who gave it is told that it was handed on; None: nobody has to be
+    tell_s: float | None = None  # when the previous sender is told that it was passed on; None: nobody has to be told
     refusal: str = ""  # the last that was answered
     again_s: float = 0.0
     wait_s: float = 0.0
 
     @property
     def done(self) -> bool:
-        """Nobody needs this agent for it any more."""
+        """This agent is no longer responsible for the token."""
         return self.passed and self.tell_s is None

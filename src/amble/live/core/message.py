@@ -12,7 +12,7 @@ Cause = Literal["tolerance", "hops", "seconds", "asked", "diverged", "lost"]
 
 
 def printable(text: str) -> str:
-    """What others have said, for one line of a log or a screen: without what would move a terminal's cursor."""
+    """Text from others, for one line of a log or a screen: without characters that would move the cursor."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
@@ -34,7 +34,7 @@ class Token(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """What you handed me at this hop I have handed on, and it was taken: you may forget it."""
+    """I have passed on the token that you gave me at this hop, and it was taken: you may forget it."""
 
     token: int
     epoch: Epoch
@@ -50,13 +50,13 @@ class Seek(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """Do you work? It is answered once something was written to the disk, and refused by one that cannot hand on."""
+    """Do you work? An agent answers after a write to its disk, and refuses if it cannot pass a token on."""
 
     sender: str
 
 
 class Leaving(NamedTuple):
-    """I am about to go: send me nothing more. It is refused while something is on its way to me."""
+    """I am leaving: send me nothing more. The receiver refuses this while a token is on its way to me."""
 
     sender: str
 
@@ -82,17 +82,17 @@ class Stop(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """Heard; of a token: it is in the journal, and mine to hand on."""
+    """Heard; of a token: it is in my journal and in my custody."""
 
 
 class Refused(NamedTuple):
-    """Not taken, and why; asking again will not help."""
+    """Refused, and why; asking again will not help."""
 
     reason: str
 
 
 class Ended(NamedTuple):
-    """Not taken, for the run has ended."""
+    """Refused, because the run has ended."""
 
     ending: Ending
 

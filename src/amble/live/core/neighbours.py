@@ -12,7 +12,10 @@ from amble.live.core.message import Token
 from amble.live.core.parcels import Parcel
 
 STRAY = 0.25
-MISSED_LAPS, UNMET_LAPS = 2, 6  # without meeting somebody: it is looked for; it is gone, if its neighbour says so
+MISSED_LAPS, UNMET_LAPS = (
+    2,
+    6,
+)  # without meeting an agent: then the token looks for it; it is gone if its neighbour says so
 
 
 @dataclass
@@ -51,17 +54,17 @@ class Neighbours:
 
     @property
     def staying(self) -> list[str]:
-        """Those who are up and not about to leave: a token may be sent to them."""
+        """The neighbours that are up and not leaving: a token may be sent to them."""
         return [name for name in self.up if name not in self.parting]
 
     def next(self, now: float, message: Token, giver: str) -> str:
-        """The walk: the way laid out for this token, else any neighbour that is up; "" if none is.
+        """The next agent of the walk: that of the token's cycle, else any neighbour that is up; "" if none is.
 
-        A neighbour in doubt gets it only if there is no other. Where the way is broken, two agents on either side of
-        the gap could send a token back and forth for ever. So it does not go straight back if there is another way, and
-        while somebody is gone it sometimes leaves its way. If only a link is down nobody is gone, but a few agents may
-        pass the token round among themselves. So once it has not met some agent for long, it goes to the neighbour that
-        it has not met for longest.
+        A neighbour in doubt gets it only if there is no other. If the cycle is broken, two agents on either side of the
+        gap could send a token back and forth endlessly. So it does not go straight back if there is another way, and
+        while an agent is gone it sometimes leaves its cycle. If only a link is down, nobody is gone, but a few agents
+        may pass the token round among themselves. So if it has not met some agent for long, it goes to the neighbour
+        that it has not met for the longest time.
         """
         doubtful, up = self.doubts.now(now), self.staying
         up = [name for name in up if name not in doubtful] or up
@@ -82,8 +85,8 @@ class Neighbours:
         return ways[int(chance / (stray if laid in ways else 1.0) * len(ways))] if ways else ""
 
     def gone(self, now: float, m: int, parcel: Parcel, lost: str = "") -> Array:
-        """1 for each neighbour that has been down, or in doubt, for longer than is waited, and that the token has not
-        met for laps.
+        """1 for each neighbour that has been down, or in doubt, for longer than the patience, and that the token has
+        not met for laps.
 
         If only the link between two agents is down, the token meets the other one elsewhere, and it is not gone. `lost`
         had the token when it was lost: it is recounted in any case, so there is nothing to wait for.
@@ -102,7 +105,7 @@ class Neighbours:
         return gone
 
     def heed(self, now: float, parcel: Parcel) -> None:
-        """Whom others have counted out, though it has been up from here for long, is in doubt."""
+        """A neighbour that others have counted out is in doubt, even if it has been up from here for long."""
         for name in self.staying:
             if parcel.buried[self.settings.indices[name]] and now - self.up_s.get(name, now) > self.settings.stall_s:
                 self.doubts.warned(now, name)  # and is asked whether it works, before it gets a token

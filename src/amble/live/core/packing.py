@@ -1,11 +1,11 @@
 """Trees of numbers as bytes, and frames around them: what wire.py sends and journal.py stores.
 
 A tree (a NamedTuple of float64 arrays, nested ones too) is packed as the plain little-endian numbers of its leaves, in
-their order. Names and shapes do not travel: they are those of a template that both ends hold. A frame is
+their order. Names and shapes are not sent: both ends have a template with them. A frame is
 
     prefix | length of the header (2 bytes) | header (msgpack) | numbers | CRC-32 of all before it (4 bytes)
 
-The checksum only protects against broken memory and software; mTLS protects against people.
+The checksum only protects against faulty memory and software; mTLS protects against people.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ RECENT = 6  # trees whose numbers are kept
 
 
 class Refusal(AmbleError):
-    """Bytes that are not taken, and why: one short sentence, which the sender is told and logs."""
+    """Bytes that are refused, and why: one short sentence, which is sent to the sender and logged there."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -62,10 +62,7 @@ class Packing:
         return places
 
     def pack(self, tree: Tree) -> Array:
-        """Its numbers, one leaf after the other.
-
-        A tree of another kind is an error here, before it is anybody else's.
-        """
+        """Its numbers, one leaf after the other. A tree of another kind is an error here, before it is sent."""
         numbers = flat(tree)
         if numbers.nbytes != self.size:
             shapes = [np.shape(leaf) for leaf in leaves(tree)]
@@ -74,7 +71,7 @@ class Packing:
         return numbers
 
     def unpack(self, data: memoryview, finite: bool) -> Tree:
-        """The tree, in memory of its own that may be written to."""
+        """The tree, as a copy that may be changed."""
         if len(data) != self.size:
             raise Refusal(f"it holds {len(data)} bytes of numbers, and {self.size} are expected here")
         numbers = np.frombuffer(data, NUMBER).astype(np.float64)  # a copy, also where the types are the same
@@ -98,13 +95,13 @@ _recent: tuple[tuple[Tree, Array], ...] = ()  # trees, and their numbers
 def flat(tree: Tree) -> Array:
     """The numbers of a tree, one leaf after the other; not to be written to.
 
-    Those of the last few trees are kept: one and the same parcel is looked at, digested, journaled and sent.
+    Those of the last few trees are cached, because the same parcel is read, digested, journaled and sent.
     """
-    for held, numbers in _recent:
-        if held is tree:
+    for kept, numbers in _recent:
+        if kept is tree:
             return numbers
-    found = leaves(tree)
-    numbers = np.concatenate(found, axis=None, dtype=NUMBER, casting="unsafe") if found else np.empty(0, NUMBER)
+    arrays = leaves(tree)
+    numbers = np.concatenate(arrays, axis=None, dtype=NUMBER, casting="unsafe") if arrays else np.empty(0, NUMBER)
     _remember(tree, numbers)
     return numbers
 
@@ -115,7 +112,7 @@ def _remember(tree: Tree, numbers: Array) -> None:
 
 
 def digest(tree: Tree) -> str:
-    """A tree in 16 hex digits, for the record: equal only where every bit is."""
+    """A tree in 16 hex digits, for the record: equal only if all bits are equal."""
     return hashlib.sha256(flat(tree).data).hexdigest()[:DIGEST_DIGITS]
 
 
@@ -135,5 +132,5 @@ def unframe(data: bytes, prefix_size: int) -> tuple[memoryview, memoryview]:
         raise Refusal("its checksum is wrong")
     middle = start + LENGTH.unpack_from(data, prefix_size)[0]
     if middle > stop:
-        raise Refusal("its header is longer than it is itself")
+        raise Refusal("its header is longer than the whole message")
     return view[start:middle], view[middle:stop]

@@ -1,4 +1,4 @@
-"""What travels, what an agent keeps, and what a kind of visits must do."""
+"""What a message carries, what an agent keeps, and what a kind of visits must do."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -11,17 +11,17 @@ from amble.live.core.message import Epoch
 from amble.losses.objective import Objective
 from amble.methods.protocol import TokenMethod
 
-LAPS_MAX = 3  # visits of a recount, in agents awaited: those who are not met by then are taken in later
+LAPS_MAX = 3  # visits of a recount, in numbers of awaited agents: agents that are not met by then give later
 
 
 class Parcel(NamedTuple):
-    """What travels. Every leaf is a float64 array."""
+    """What a message carries. Every leaf is a float64 array."""
 
     token: Any  # the method's own
     members: Array  # agents in the account that estimates are read from
     since: Array  # visits since the recount began; -1: there is none
     calm: Array  # visits in a row at which the model had moved by less than the tolerance
-    buried: Array  # one per agent: 1 for those that are counted out
+    buried: Array  # one per agent: 1 for agents that are counted out
     met: Array  # one per agent: the hop of its last visit
 
     @property
@@ -48,7 +48,7 @@ class Visits(Protocol):
     token, or that it has none.
     """
 
-    exact: ClassVar[bool]  # whether what is lost can be recounted, so that a run goes on without the dead
+    exact: ClassVar[bool]  # whether gifts can be recounted, so that a run continues without dead agents
 
     @property
     def method(self) -> Any: ...
@@ -84,22 +84,22 @@ class Visits(Protocol):
     def leave(
         self, holder: Holder, share: Any, parcel: Parcel, me: int, hop: int, fresh: bool
     ) -> tuple[Holder, Any, Parcel]:
-        """The last visit, which takes out what the agent gave; of exact visits only."""
+        """The last visit, which removes the agent's gifts; for exact visits only."""
 
     def recount(self, parcel: Parcel, epoch: Epoch, buried: Array, holder: Holder | None = None) -> Parcel:
-        """The parcel as its next epoch begins, without the buried; of exact visits only."""
+        """The parcel when its next epoch begins, without the buried agents; for exact visits only."""
 
     def spent(self, parcel: Parcel) -> bool:
-        """Whether nobody could count this parcel on."""
+        """Whether the counters of this parcel are exhausted."""
 
     def counted(self, parcel: Parcel) -> Flags:
-        """One per agent: whose data the model has, or who has left."""
+        """One flag per agent: the model has its data, or it has left."""
 
     def inside(self, parcel: Parcel) -> Flags:
         """One per agent: whose data the model has."""
 
     def estimate(self, parcel: Parcel) -> Array:
-        """The model that the parcel stands for."""
+        """The model that the parcel represents."""
 
     def result(self, parcel: Parcel) -> Array:
         """What a stage ends with: the model or, of a survey, the sums; then who is inside, one number per agent."""
@@ -107,7 +107,7 @@ class Visits(Protocol):
 
 @dataclass(frozen=True)
 class Common:
-    """What all kinds of visits have."""
+    """The common part of all kinds of visits."""
 
     method: TokenMethod
     dimension: int

@@ -79,7 +79,7 @@ from amble.losses.objective import Objective
 
 
 class Core:
-    """One agent: what it hears, and its visits. Its parts see to all else."""
+    """One agent: its messages and its visits. Its parts do the rest."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class Core:
         return self._said(now)
 
     def answered(self, now: float, number: int, answer: Answer | None) -> list[Effect]:
-        """An answer, or None where there was none in time: nobody knows whether the question was heard."""
+        """An answer, or None if there was none in time: then it is not known whether the question was heard."""
         to, question = self.state.asked.pop(number, ("", None))
         asked_s = self.state.asked_s.pop(number, now)
         if isinstance(question, Token):
@@ -180,14 +180,14 @@ class Core:
         return self._said(now)
 
     def leave(self, now: float, within_s: float) -> list[Effect]:
-        """Leave the run, with all that was given, in so much time; asked again after a restart."""
+        """Leave the run and remove all gifts, within this time; asked again after a restart."""
         self.departure.leave_by_s = now + within_s
         self.state.persist({"leaving": "asked"})
         return self._said(now)
 
-    def halt(self, now: float, cause: Cause, words: str) -> list[Effect]:
-        """The run is to end, for a reason from outside: its time is up."""
-        self._end(cause, words)
+    def halt(self, now: float, cause: Cause, sentence: str) -> list[Effect]:
+        """End the run for a reason from outside, such as its time limit."""
+        self._end(cause, sentence)
         return self._said(now)
 
     # --- how it is --------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class Core:
 
     @property
     def rows(self) -> dict[str, Any]:
-        """What outlives a crash."""
+        """What survives a crash."""
         return self.state.rows
 
     @property
@@ -212,7 +212,8 @@ class Core:
 
     @property
     def likely_cause(self) -> str:
-        """Of a divergence, as far as this agent's rows show it: never sent to anybody, as the rows are private."""
+        """The likely cause of a divergence, as this agent's rows show it: never sent to anybody, because rows are
+        private."""
         if self.ending is None or self.ending.cause != "diverged":
             return ""
         return divergence.likely_cause(self.visits.method, self.objective, self.settings.columns, self.me).sentence
@@ -228,7 +229,7 @@ class Core:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Whose data the model does not have, as far as is known here: they were never met, or are counted out."""
+        """The agents whose data the model does not have, as far as is known here: never met, or counted out."""
         messages_here = (custody.message for _, custody in self.state.custodies())
         newest = max(messages_here, key=lambda message: message.hop, default=None)
         return () if newest is None else self.settings.names_at(~self.visits.counted(newest.payload))
@@ -253,7 +254,9 @@ class Core:
         state, m, epoch, parcel = self.state, message.token, message.epoch, message.payload
         gone, sight = self.neighbours.gone(now, m, parcel), state.sight(m)
         holder = self.rows.get("holder") or self.visits.holder(self.objective)
-        forgot = parcel.met[self.index] > (sight.hop if sight else 0)  # it came back without its journal, or an old one
+        forgot = parcel.met[self.index] > (
+            sight.hop if sight else 0
+        )  # it came back without its journal, or with an old one
         if self.visits.exact and (forgot or gone.any()) and epoch.number < messages.EPOCHS_MAX:
             epoch = Epoch(epoch.number + 1, self.index)
             parcel = self.visits.recount(parcel, epoch, gone, holder)
@@ -275,13 +278,13 @@ class Core:
             words = f"token {m} has diverged at hop {message.hop + 1} (noticed by {self.me})"
             state.stop(Ending("diverged", words))
             return
-        holder, given, parcel = outcome
+        holder, own_share, parcel = outcome
         outgoing = Token(m, epoch, message.hop + 1, self.me, parcel)
         self.neighbours.heed(now, parcel)
         to = self.neighbours.next(now, outgoing, message.sender)
         rows = {
             "holder": holder,
-            f"share/{m}": Share(NEVER if self.leaving else epoch, given),
+            f"share/{m}": Share(NEVER if self.leaving else epoch, own_share),
             f"sight/{m}": Sight(epoch, message.hop + 1),
             f"custody/{m}": Custody(outgoing, to, message.sender, Sight(message.epoch, message.hop), bool(to)),
         }
@@ -291,14 +294,15 @@ class Core:
             state.reply(question_number, Accepted())
         state.report(Report("visit", m, epoch, message.hop + 1))
         if before and before.message.epoch == message.epoch:
-            self.neighbours.doubts.works(before.to)  # who has passed it on: it is back
+            self.neighbours.doubts.works(before.to)  # that neighbour has passed it on: the token is back
         if before and before.giver != message.sender:
             self.custodian.tell(m, before)
         self.custodian.start(now, m)
         self._end_if_due(now, m, message.hop + 1, parcel)
 
     def _outcome(self, known: Any) -> tuple[Any, Any, Parcel] | None:
-        """The visit's; None where it is not finite, as a matrix is singular, or the model beyond all bounds."""
+        """The result of the visit; None if it is not finite, because a matrix is singular, or if the model is too
+        large."""
         with np.errstate(all="ignore"):
             try:
                 outcome = self.visits.leave(*known) if self.leaving else self.visits.visit(self.objective, *known)
@@ -322,7 +326,7 @@ class Core:
     def _everybody(self, now: float, parcel: Parcel) -> bool:
         """Whether all agents were met, and all are in the model but for those that are known to be gone since.
 
-        Who has never been met is waited for, but not for ever: it may have died before.
+        The run waits for agents that were never met, but not without a limit: they may have died before.
         """
         waits = self.visits.exact and now - self.begun_s < self.settings.wait_s
         founders, expected = len(self.settings.agents), self.settings.expected
@@ -333,20 +337,20 @@ class Core:
         known = np.append(np.ones(founders, bool), parcel.met[founders:] > 0)
         return bool(parcel.members >= np.count_nonzero(known & (parcel.buried == 0)))
 
-    def _end(self, cause: Cause, words: str) -> None:
-        """By a limit: a run that has not converged by then may be on its way beyond all bounds."""
-        if self.ending is not None:  # asked at every turn from then on, and a loss takes long to compute
+    def _end(self, cause: Cause, sentence: str) -> None:
+        """Ends the run at a limit: a run that has not converged by then may be diverging."""
+        if self.ending is not None:  # this is called at every step from then on, and a loss takes long to compute
             return
         trains = self.settings.expected is None and "holder" in self.rows
         if trains and divergence.has_diverged(self.objective, self.rows["holder"].z):
-            words = f"{words}, and the model has diverged by then (noticed by {self.me})"
-            self.state.stop(Ending("diverged", words))
+            sentence = f"{sentence}, and the model has diverged by then (noticed by {self.me})"
+            self.state.stop(Ending("diverged", sentence))
             return
-        self._stop(cause, words)
+        self._stop(cause, sentence)
 
-    def _stop(self, cause: Cause, words: str) -> None:
+    def _stop(self, cause: Cause, sentence: str) -> None:
         """With the result, where one is needed: that of the newest token here."""
-        ending = Ending(cause, words)
+        ending = Ending(cause, sentence)
         if self.settings.result:
             newest = [(self._order(custody.message), m) for m, custody in self.state.custodies()]
             if newest:
@@ -379,7 +383,7 @@ class Core:
     # --- and after each input ---------------------------------------------------------------------------------------
 
     def _said(self, now: float) -> list[Effect]:
-        """What follows from the state as it is now, and then all that was said."""
+        """What follows from the present state, and then all effects."""
         if self.ending is None:
             for m in range(self.settings.tokens):
                 self.custodian.look(now, m)
@@ -393,7 +397,7 @@ class Core:
         return self.state.said(now)
 
     def _wake_s(self, now: float) -> float:
-        """When something may have to be done without anybody saying so."""
+        """When the agent must act without an input."""
         later_s = now + self.settings.silence_s
         times = [
             later_s,

@@ -1,4 +1,4 @@
-"""The back-stop: a token that nobody near has seen for very long is asked for, and then reissued."""
+"""The last resort: asks for a token that nobody near has seen for very long, and then reissues it."""
 
 import math
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from amble.live.core.message import Answer, Ended, Epoch, Found, Refused, Seek, 
 class Silence:
     custodian: Custodian
     sought_s: dict[int, float] = field(default_factory=dict)  # when a token that is not seen was last asked for
-    unknown: set[int] = field(default_factory=set)  # tokens that a neighbour who was asked has not seen either
+    unknown: set[int] = field(default_factory=set)  # tokens that a neighbour has not seen either, as it answered
 
     def look(self, now: float, m: int) -> None:
-        """Long unseen: ask around, and when that brings nothing, reissue the last copy."""
+        """If a token was not seen for long: ask the neighbours, and if none has seen it, reissue the last copy."""
         custodian, state, settings = self.custodian, self.custodian.state, self.custodian.settings
         seen_s = custodian.seen_s[m]
         if not custodian.visits.exact or now - seen_s < settings.silence_s or now < self._due_s(m):
@@ -30,7 +30,7 @@ class Silence:
         elif now >= self.sought_s[m] + settings.patience_s:
             custody, newcomer = state.custody(m), settings.indices[state.me] >= len(settings.agents)
             if custody is None and (m not in self.unknown or newcomer):
-                custodian.seen_s[m] = now  # alone, or come later: it may well be about, so it is asked for again
+                custodian.seen_s[m] = now  # alone, or a newcomer: the token may well exist, so ask again
             else:
                 custodian.reissue(now, m, custody or self._beginning(m))
 
@@ -42,7 +42,7 @@ class Silence:
         )
 
     def _beginning(self, m: int) -> Custody:
-        """A token as everybody knows it began: its first agent may have died before anybody else had it."""
+        """A token in its initial state: its first agent may have died before any other had the token."""
         custodian = self.custodian
         epoch = Epoch(0, m % len(custodian.settings.agents))
         return Custody(Token(m, epoch, 0, custodian.state.me, custodian.visits.parcel(m)), "", "", Sight(epoch, 0))

@@ -2,17 +2,17 @@
 
 Under the tracked rule (methods/copies.py) token m holds the sum of what each agent last gave it, over N, and an agent's
 slot remembers what that was. So the bookkeeping is that of gifts, without boards: every token has a whole account, and
-when it is reissued each agent that is met puts its x into a new one, while z is read from the account as it was.
+when it is reissued each agent that is met puts its x into a new one, while z is read from the old account.
 
     s    = sum of copies, with c_im = z_m
     x'   = local(f, x, s)
-    add  = x' - given, or x' where nothing was given in this epoch
+    add  = x' - last, what the agent gave before, or x' where it gave nothing in this epoch
     c_im = z_m', which is z_m during a recount
 
-The N of z_m = total / N is the number of agents in the account: all of the run at first, those who are left after a
-recount, one more when somebody comes back, one less when somebody leaves. All of the run begin with the initial model
-as what they gave. N is nowhere else in the update (tau is a penalty for each agent), so after a recount a visit is,
-number by number, that of a run which has the survivors only, and ends where such a run does.
+The N of z_m = total / N is the number of agents in the account: all agents of the run at first, the remaining ones
+after a recount, one more when an agent comes back, one less when one leaves. At first, each agent counts as having
+given the initial model. N is nowhere else in the update (tau is a penalty for each agent), so after a recount a visit
+is, number by number, that of a run with only the remaining agents, and the limit is the same.
 """
 
 from dataclasses import dataclass
@@ -59,9 +59,9 @@ class TrackedVisits(Common):
         z = self.estimate(parcel)
         s = holder.agent.s + (z - share.copy)
         x = self.method.local(f, holder.agent.x, s)
-        given = self._given(share, parcel, me, fresh)
+        last = self._given(share, parcel, me, fresh)
         awaited, parcel = self._awaited(parcel, me), _met(parcel, me, hop, buried=0.0)
-        parcel = self._entered(parcel, x - given, int(fresh), awaited)
+        parcel = self._entered(parcel, x - last, int(fresh), awaited)
         z_new = self.estimate(parcel)
         calm = parcel.calm + 1 if self.still(holder, z) and not parcel.recounting else np.zeros(())
         holder = Holder(Agent(x, s + (z_new - z)), z, holder.visits + 1)
@@ -71,9 +71,9 @@ class TrackedVisits(Common):
         self, holder: Holder, share: Slot, parcel: Parcel, me: int, hop: int, fresh: bool
     ) -> tuple[Holder, Slot, Parcel]:
         """The last visit: what this agent gave the token goes out again."""
-        given = self._given(share, parcel, me, fresh)
+        last = self._given(share, parcel, me, fresh)
         awaited, parcel = self._awaited(parcel, me), _met(parcel, me, hop, buried=1.0)
-        parcel = self._entered(parcel, -given, int(fresh) - 1, awaited)
+        parcel = self._entered(parcel, -last, int(fresh) - 1, awaited)
         return (
             holder._replace(visits=holder.visits + 1),
             share._replace(given=0 * share.given),
@@ -81,7 +81,7 @@ class TrackedVisits(Common):
         )
 
     def _given(self, share: Slot, parcel: Parcel, me: int, fresh: bool) -> Array:
-        """What the token, or its recount, has of this agent: the initial model, where it is counted and was not met."""
+        """What the token, or its recount, has from this agent: the initial model if it counts but was not met yet."""
         if not fresh:
             return share.given
         counted = self._unmet(parcel, me) and parcel.token.account.weight > parcel.members and not parcel.recounting
@@ -123,7 +123,7 @@ class TrackedVisits(Common):
 
     def estimate(self, parcel: Parcel) -> Array:
         total, weight = parcel.token.account
-        return np.asarray(total / np.where(weight == 0, 1.0, weight))  # nobody is in it once the last one has left
+        return np.asarray(total / np.where(weight == 0, 1.0, weight))  # it is empty once the last agent has left
 
     def result(self, parcel: Parcel) -> Array:
         return np.append(self.estimate(parcel), self.inside(parcel))

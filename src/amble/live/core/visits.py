@@ -30,7 +30,7 @@ from amble.methods.gifts import Slot, nothing
 from amble.methods.protocol import GiftMethod, TokenMethod, is_copy, is_gift
 from amble.methods.survey import Survey
 
-DEFINITE = 1e-9  # of the mean diagonal: a weight with a more negative eigenvalue is no sum of gifts
+DEFINITE = 1e-9  # of the mean diagonal: a weight with a more negative eigenvalue cannot be a sum of gifts
 
 
 class GiftToken(NamedTuple):
@@ -71,7 +71,7 @@ class GiftVisits(Common):
         return NoShare()
 
     def counted(self, parcel: Parcel) -> Flags:
-        account = parcel.token.account  # who is awaited was in the model that a recount begins with
+        account = parcel.token.account  # awaited agents were in the model with which a recount begins
         return account.inside | (account.awaited > 0) | account.left
 
     def inside(self, parcel: Parcel) -> Flags:
@@ -101,22 +101,22 @@ class GiftVisits(Common):
     ) -> tuple[Holder, NoShare, Parcel]:
         m, parcel = int(parcel.token.m), self._met(holder, parcel, me)
         account = parcel.token.account
-        given = self._given(holder, account, me)
+        gift = self._given(holder, account, me)
         z, own, quiet = account.z, holder.agent.own, parcel.recounting and account.gifts[:, me].any()
         if not parcel.recounting:
             z = self._read(account)
             if not self._sound(account, z):
-                parcel, given, quiet = self._started_again(holder, parcel, me), self._nothing(), False
+                parcel, gift, quiet = self._started_again(holder, parcel, me), self._nothing(), False
                 account = parcel.token.account
                 z = account.z
         if not quiet:  # a recount takes one gift of each agent, all at the same model
             own, v, w = self.method.gift(f, own, z)
-            account = accounts.give(account, m, me, v - given.v, w - given.w)
-            given = Slot(v, w)
+            account = accounts.give(account, m, me, v - gift.v, w - gift.w)
+            gift = Slot(v, w)
         still = self.still(holder, z)
         parcel = self._left_with(parcel, account, me, hop)
         calm = parcel.calm + 1 if still and not parcel.recounting else np.zeros(())
-        giver = Giver(own, given, parcel.token.account)
+        giver = Giver(own, gift, parcel.token.account)
         return Holder(giver, z, holder.visits + 1), share, parcel._replace(calm=calm)
 
     def leave(
@@ -168,7 +168,7 @@ class GiftVisits(Common):
         )
 
     def _left_with(self, parcel: Parcel, account: Account, me: int, hop: int) -> Parcel:
-        """The parcel as the agent hands it on."""
+        """The parcel as the agent passes it on."""
         account = self._weighed(account)
         since = parcel.since + 1 if parcel.recounting else parcel.since
         met = parcel.met.copy()
@@ -181,7 +181,7 @@ class GiftVisits(Common):
     def _weighed(self, account: Account) -> Account:
         """With the paper's N as its weight, where that is the method's: ledgers of several boards each bring their own.
 
-        In the first generation those who have not given yet count, too.
+        In the first generation, agents that have not given yet count too.
         """
         if self.method.weigh != "agents":
             return account
@@ -191,7 +191,7 @@ class GiftVisits(Common):
         return account._replace(board=account.board._replace(weight=np.full(M, counted.sum() / M)))
 
     def _since(self, account: Account, since: Array) -> Array:
-        """-1 once everybody who is awaited is in, or has not been met for long."""
+        """-1 once every awaited agent has given, or has not been met for long."""
         late = since >= LAPS_MAX * (account.awaited.sum() + 1)
         return np.full((), -1.0) if since < 0 or late or not account.missing.any() else since
 
@@ -199,8 +199,8 @@ class GiftVisits(Common):
         """What this agent has inside: nothing, in a generation that it has not met before, but for the initial model
         that the first one begins with."""
         if holder.agent.account.order == account.order:
-            given: Slot = holder.agent.given
-            return given
+            gift: Slot = holder.agent.given
+            return gift
         first = account.generation[0] == 0 and me < self.agents
         return nothing(self.method, self.initial) if first else self._nothing()
 
@@ -234,7 +234,7 @@ class GiftVisits(Common):
     def _read(self, account: Account) -> Array:
         try:
             return self.rules.read(account.board)
-        except np.linalg.LinAlgError:  # which no sum of gifts leads to: it is found not to be sound
+        except np.linalg.LinAlgError:  # no sum of gifts gives this, so `sound` refuses it
             return np.full(self.dimension, np.nan)
 
 
@@ -268,10 +268,10 @@ class RawVisits(Common):
         return Holder(agent, z, holder.visits + 1), share, parcel._replace(token=token, calm=calm)
 
     def leave(self, *_: Any, **__: Any) -> NoReturn:
-        raise AmbleError(f"{self.method.label} cannot take out what an agent gave; stop the agent without leaving.")
+        raise AmbleError(f"{self.method.label} cannot remove an agent's gifts; stop the agent without leaving.")
 
     def recount(self, *_: Any, **__: Any) -> NoReturn:
-        raise AmbleError(f"{self.method.label} cannot recount what was lost; wait until the dead agent is back.")
+        raise AmbleError(f"{self.method.label} cannot recount; wait until the dead agent is back.")
 
     def estimate(self, parcel: Parcel) -> Array:
         return np.asarray(self.rules.estimate(parcel.token))

@@ -14,7 +14,7 @@ VERSIONS_MAX = 2**53 - 1  # a ledger's versions are counted in float64, which co
 
 
 def wrong(parcel: Any, hop: int) -> str:
-    """Which count cannot be after so many hops, each of which adds one at most; "" where all can be."""
+    """Which count is impossible after so many hops, each of which adds at most one; "" if all are possible."""
     bounds: dict[str, tuple[Any, float, float]] = {
         "members": (parcel.members, 0, max(hop, len(parcel.met))),
         "since": (parcel.since, -1, hop),

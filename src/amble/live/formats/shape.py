@@ -1,4 +1,4 @@
-"""What all agents know of a run beforehand: its settings, its agents and the shape of its messages."""
+"""What all agents know about a run in advance: its settings, its agents and the shape of its messages."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ HEADER_MAX = 4 * (TEXT_MAX + 2 * NAME_MAX) + 64  # bytes: a character takes at m
 
 
 def run_digest(settings: Mapping[str, Any]) -> str:
-    """A run's settings in 32 hex digits, the same wherever they are the same."""
+    """A digest of a run's settings in 32 hex digits."""
     try:
         text = json.dumps(dict(settings), sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -45,7 +45,7 @@ class Shape:
             if not 0 < len(name) <= NAME_MAX or not name.isprintable():
                 raise AmbleError(f"an agent's name has 1 to {NAME_MAX} printable characters, and this is {name!r}.")
         if len(self.names) != len(self.agents) or not self.agents:
-            raise AmbleError(f"a run has one agent or more, each with a name of its own, and these are {self.agents}.")
+            raise AmbleError(f"a run has one agent or more, each with its own name, and these are {self.agents}.")
         if self.tokens < 1:
             raise AmbleError(f"a run has one token or more, and this one has {self.tokens}.")
 

@@ -155,7 +155,7 @@ def _header(message: Question | Answer) -> _Header:
 
 
 def _clean(text: str) -> str:
-    """What can be logged on one line, and the other end will take."""
+    """The text, so that it fits one log line and the other end accepts it."""
     return printable(text[:TEXT_MAX])
 
 
@@ -165,14 +165,14 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
     if sender is None and header.sender not in shape.names:
         raise Refusal(f"there is no agent named {header.sender!r} in this run")
     if sender is not None and header.sender != sender:
-        raise Refusal(f"it speaks in the name of {header.sender!r}, and the certificate is that of {sender!r}")
+        raise Refusal(f"it claims to be from {header.sender!r}, and the certificate is that of {sender!r}")
     if isinstance(header, _Token):
         payload = shape.parcel.unpack(numbers, finite=True)
         token = payload.token
         if isinstance(token, GiftToken) and token.m != header.token:  # it is an index into arrays at the visit
             raise Refusal(f"it is token {header.token}, and its payload is that of token {float(token.m):g}")
-        if words := counts.wrong(payload, header.hop):
-            raise Refusal(words)
+        if reason := counts.wrong(payload, header.hop):
+            raise Refusal(reason)
         return Token(header.token, Epoch(header.epoch, header.author), header.hop, header.sender, payload)
     if isinstance(header, _Passed):
         return Passed(header.token, Epoch(header.epoch, header.author), header.hop, header.sender)

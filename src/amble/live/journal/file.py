@@ -22,7 +22,7 @@ ARITHMETIC = (
 APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it in the header
 SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-WAIT_S = 1.0  # for another process to let go of the file
+WAIT_S = 1.0  # how long to wait for another process to release the file
 STATE, RECORD = ("about", "rows"), ("visits", "events")  # the tables that an agent goes on from, and the others
 
 TABLES = f"""
@@ -49,13 +49,13 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def create(path: Path, about: dict[str, str]) -> None:
-    """Under another name first: a file that has the journal's name is always a whole one."""
+    """Created under another name first: a file with the journal's name is always complete."""
     log, part = ending(path, "-wal"), ending(path, ".part")
     if log.exists():  # SQLite would replay it into the new file
         raise AmbleError(f"there is {log} but no {path}, which it belongs to; bring {path} back, or move {log} away.")
     with sentences(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        for left in (part, ending(part, "-journal")):  # of a start that was cut off
+        for left in (part, ending(part, "-journal")):  # left by a start that was interrupted
             left.unlink(missing_ok=True)
         part.touch(mode=0o600)  # an agent's state is its own; SQLite makes the log as the file is
         with contextlib.closing(connect(part, "rw")) as connection:
@@ -71,13 +71,13 @@ def create(path: Path, about: dict[str, str]) -> None:
 
 
 def check(path: Path, rows: Rows, about: dict[str, str]) -> dict[str, Any]:
-    """The rows. Nothing is written, so that a file which is refused stays as it is."""
+    """The rows. Nothing is written, so that a refused file stays unchanged."""
     with sentences(path), path.open("rb") as file:
         header = file.read(HEADER_BYTES)
     if len(header) < HEADER_BYTES and SQLITE.startswith(header[: len(SQLITE)]):
         raise damaged(path)
     if not header.startswith(SQLITE) or int.from_bytes(header[68:72]) != APPLICATION:
-        raise AmbleError(f"{path} is no journal of amble's; name another file, or move this one away.")
+        raise AmbleError(f"{path} is not a journal of amble; name another file, or move this one away.")
     check_format(path, int.from_bytes(header[60:64]))
     log = ending(path, "-wal")
     whole = not log.exists() or not log.stat().st_size
@@ -85,22 +85,22 @@ def check(path: Path, rows: Rows, about: dict[str, str]) -> dict[str, Any]:
         raise damaged(path)
     mode = "ro&immutable=1" if whole else "ro"  # SQLite would make an empty log where there is none
     with sentences(path), contextlib.closing(connect(path, mode)) as connection:
-        for table in STATE:  # not the record, so that a start takes as long with a short one as with a long one
+        for table in STATE:  # not the record, so that a long record does not slow down the start
             if connection.execute(f"PRAGMA quick_check({table})").fetchone() != ("ok",):
                 raise damaged(path)
         for table in RECORD:  # only its ends, where lines are added and dropped
             for end in ("min", "max"):
                 connection.execute(f"SELECT {end}(number) FROM {table}").fetchone()
-        found = dict(connection.execute("SELECT key, value FROM about"))
+        stored = dict(connection.execute("SELECT key, value FROM about"))
         for key in ("run", "layout"):
-            if found.get(key) != about[key]:
+            if stored.get(key) != about[key]:
                 raise AmbleError(
-                    f"{path} is the journal of another run ({key} {found.get(key)}, and this one has {about[key]}); "
-                    "give this run a folder of its own."
+                    f"{path} is the journal of another run ({key} {stored.get(key)}, and this one has {about[key]}); "
+                    "give this run its own folder."
                 )
-        if found.get("agent") != about["agent"]:
+        if stored.get("agent") != about["agent"]:
             raise AmbleError(
-                f"{path} is the journal of agent {found.get('agent')!r}, and this is agent {about['agent']!r}; "
+                f"{path} is the journal of agent {stored.get('agent')!r}, and this is agent {about['agent']!r}; "
                 "give each agent its own."
             )
         return load(connection, rows)
@@ -131,16 +131,16 @@ def upgrade(connection: sqlite3.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("ALTER TABLE events ADD COLUMN buried TEXT NOT NULL DEFAULT '[]'")
-    for number, kind, words in connection.execute("SELECT number, kind, words FROM events").fetchall():
-        names = json.dumps(buried_before_4(kind, words))
+    for number, kind, sentence in connection.execute("SELECT number, kind, words FROM events").fetchall():
+        names = json.dumps(buried_before_4(kind, sentence))
         connection.execute("UPDATE events SET buried = ? WHERE number = ?", (names, number))
     connection.execute(f"PRAGMA user_version = {FORMAT}")
     connection.execute("COMMIT")
 
 
-def buried_before_4(kind: str, words: str) -> list[str]:
+def buried_before_4(kind: str, sentence: str) -> list[str]:
     """From an event of a journal of format 3 or a record of format 2, whose words were these names."""
-    return [name for name in words.split(", ") if name] if kind in ("recount", "reissue") else []
+    return [name for name in sentence.split(", ") if name] if kind in ("recount", "reissue") else []
 
 
 def load(connection: sqlite3.Connection, rows: Rows) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class InUse(AmbleError):
 
 
 def in_use(path: Path) -> bool:
-    """An agent that runs holds its journal, whoever started it. What else is wrong with one does not matter here."""
+    """Whether a running agent has this journal open. Other problems of the file do not matter here."""
     with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(path, "ro")) as connection:
         try:
             connection.execute("SELECT count(*) FROM about").fetchone()
@@ -167,11 +167,11 @@ def _primary_code(error: sqlite3.Error) -> int:
 
 
 class Unwritable(AmbleError):
-    """The disk is full, or fails: it may be well again, and the same can be written then."""
+    """The disk is full, or fails: it may recover, and then the same can be written."""
 
 
 def damaged(path: Path) -> AmbleError:
-    files = f"{path.name} and, if it is there, {path.name}-wal"
+    files = f"{path.name} and, if it exists, {path.name}-wal"
     return AmbleError(
         f"the journal {path} is damaged or cut short; delete {files}, and start the agent again: it begins as new, its "
         "data are recounted, once, and nothing is lost but its part of the record. (Only a run whose method "
@@ -180,12 +180,12 @@ def damaged(path: Path) -> AmbleError:
 
 
 def _unusable(path: Path, error: Exception) -> Unwritable:
-    return Unwritable(f"the journal {path} cannot be read or written ({error}); see to its folder and disk.")
+    return Unwritable(f"the journal {path} cannot be read or written ({error}); check its folder and disk.")
 
 
 @contextlib.contextmanager
 def sentences(path: Path) -> Iterator[None]:
-    """SQLite's errors, and those of rows, as ones that a person can act on."""
+    """Turns errors of SQLite and of rows into errors that say what to do."""
     try:
         yield
     except (Refusal, UnicodeDecodeError) as error:  # SQLite quotes what is damaged
@@ -195,7 +195,9 @@ def sentences(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         code = _primary_code(error)
         if code == sqlite3.SQLITE_FULL:
-            raise Unwritable(f"there is no space left for the journal {path}; make some, and it goes on.") from error
+            raise Unwritable(
+                f"there is no space left for the journal {path}; free some, and the agent continues."
+            ) from error
         if code in BUSY:
             raise InUse(f"the journal {path} is in use by another process; stop that one first.") from error
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR):

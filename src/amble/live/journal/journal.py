@@ -34,8 +34,8 @@ ABOUT = "REPLACE INTO about VALUES (?, ?)"
 ELAPSED = "elapsed_s"
 DROP = "DELETE FROM {0} WHERE number <= ? AND number < (SELECT min(number) FROM {0}) + ?"
 DROP_VISITS, DROP_EVENTS = DROP.format("visits"), DROP.format("events")
-BATCH = 256  # visits between two times that lines are dropped: each time costs a page or two more
-DROP_MAX = 4096  # lines at once, for visits_max may have been a larger one before
+BATCH = 256  # visits between two deletions of old lines: each deletion writes a page or two more
+DROP_MAX = 4096  # lines per deletion, because visits_max may have been larger before
 
 Work = tuple[str, list[tuple[Any, ...]]]  # a statement, and the values of each line that it writes
 
@@ -66,7 +66,7 @@ class Event(NamedTuple):
     hop: int
     words: str  # for people
     time_s: float
-    buried: tuple[str, ...] = ()  # of a recount or reissue: who was counted out as it began
+    buried: tuple[str, ...] = ()  # of a recount or reissue: the agents that were counted out when it began
 
 
 def read_events(connection: sqlite3.Connection) -> tuple[Event, ...]:
@@ -112,8 +112,8 @@ class Journal:
                 connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # first: then the log's index is never a file
                 connection.execute("PRAGMA synchronous = FULL")
                 if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
-                    raise AmbleError(f"the disk of {path} cannot hold a journal; put it on a local disk.")
-                connection.execute("BEGIN IMMEDIATE")  # takes hold of the file
+                    raise AmbleError(f"a journal does not work on the disk of {path}; put it on a local disk.")
+                connection.execute("BEGIN IMMEDIATE")  # locks the file
                 connection.execute("COMMIT")
                 journal_file.upgrade(connection)
                 ending(path, "-shm").unlink(missing_ok=True)  # an index that the check of a crashed one's log has left
@@ -138,7 +138,8 @@ class Journal:
         compute_s: float = 0.0,
         elapsed_s: float | None = None,
     ) -> None:
-        """One transaction. Without space for it nothing of it is kept: persist the same again, before all else.
+        """One transaction. Without space on the disk nothing of it is kept: persist the same again before anything
+        else.
 
         `elapsed_s`, where it is given, is how long the agent has been in the run.
         """
@@ -178,7 +179,7 @@ class Journal:
             raise journal_file.damaged(self.path) from error
 
     def keep_elapsed(self, elapsed_s: float) -> None:
-        """In a transaction of its own, where no visit takes it along."""
+        """Stored in a separate transaction, if no visit stores it."""
         self._write([(ABOUT, [(ELAPSED, repr(elapsed_s))])])
 
     def has_other_data(self, digest: str) -> bool:

@@ -5,11 +5,11 @@
     sight/m     the newest that it knows of token m (protocol.Sight)
     custody/m   token m as it left, and whom it is meant for (protocol.Custody)
     stopped     why the run has ended (message.Ending)
-    leaving     that the agent is to leave it
-    probed      who last asked whether it works: written to see that the disk does
+    leaving     that the agent was asked to leave
+    probed      who last asked whether it works: written to test the disk
     left        how it has left (effects.Left)
 
-A row is a frame (packing.py): its prefix is a version and its name, so that none is ever taken for another; the row
+A row is a frame (packing.py): its prefix is a version and its name, so that no row is ever taken for another; the row
 without its tree is the header, and the tree is the numbers.
 """
 
@@ -109,6 +109,6 @@ def _together(kind: str, header: Any, tree: Tree) -> Any:
     return _left_before_4(header) if isinstance(header, str) and kind == "left" else header
 
 
-def _left_before_4(words: str) -> Left:
+def _left_before_4(sentence: str) -> Left:
     """From a journal of format 3, which had the sentence only."""
-    return Left(words == "all that it gave is out of the model", words)
+    return Left(sentence == "all that it gave is out of the model", sentence)

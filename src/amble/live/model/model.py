@@ -33,8 +33,8 @@ columns_kind = toml.Kind(
 label_kind = toml.Kind(lambda value: isinstance(value, str) or toml.number.fits(value), "text or a number")
 labels_kind = toml.list_of(label_kind, "a list of all labels, as text or as numbers")
 target_kind = toml.Kind(lambda value: toml.text.fits(value) or toml.is_whole(value), "a column's name or number")
-means_kind = toml.list_of(toml.number, "a list of numbers, one a column")
-spreads_kind = toml.list_of(toml.positive, "a list of numbers above zero, one a column")
+means_kind = toml.list_of(toml.number, "a list of numbers, one per column")
+spreads_kind = toml.list_of(toml.positive, "a list of numbers above zero, one per column")
 
 
 class InUnits(NamedTuple):
@@ -47,7 +47,7 @@ class InUnits(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """What is trained. The scaling is agreed beforehand, because nobody can see all rows to fit it."""
+    """What is trained. The scaling is fixed in advance, because no agent sees all rows."""
 
     task: Annotated[str, toml.text]
     columns: Annotated[int | tuple[str, ...], columns_kind]  # how many, or their names
@@ -133,7 +133,7 @@ class Model:
         """The rows and targets of an agent's file."""
         X, y, ignored = self.read_all(path)
         if ignored:
-            log.info("%s: not in the run's model, and ignored: the columns %s", path, few(ignored))
+            log.info("%s: columns that are not in the run's model are ignored: %s", path, few(ignored))
         return X, y
 
     def read_all(self, path: Path) -> tuple[Array, Targets, tuple[str, ...]]:
@@ -149,19 +149,19 @@ class Model:
             data = read_file(path, task=self.task, target=self.target, header=self.header, columns=names)
         except TextColumn as error:
             named = 'columns = ["rooms", "town=Ulm", ...]'
-            advice = f"write numbers there, or name all columns in the run's [model], each category too ({named})"
+            advice = f"write numbers there, or name all columns in the run's [model], including each category ({named})"
             raise AmbleError(f"{error.problem}; {advice}.") from error
         return data.X, data.y, ()
 
 
-def make_model(given: Any) -> Model:
+def make_model(table: Any) -> Model:
     """From the [model] table, checked."""
-    if isinstance(given, dict) and "one_hot" in given:
+    if isinstance(table, dict) and "one_hot" in table:
         raise AmbleError(
             '[model] has one_hot; write columns as names instead, "colour=red" for each category, so that all agents '
             "make the same columns."
         )
-    model = toml.fill(Model, given, "[model]")
+    model = toml.fill(Model, table, "[model]")
     if model.task not in TASKS:
         raise unknown("task", model.task, TASKS)
     _check_labels(model)
@@ -172,9 +172,9 @@ def make_model(given: Any) -> Model:
         raise AmbleError(f"[model] has its target {model.target!r} among its columns; leave it out there.")
     for key, values in (("X_mean", model.X_mean), ("X_std", model.X_std)):
         if values is not None and len(values) != model.width:
-            raise AmbleError(f"[model] {key} has {len(values)} numbers for {model.width} columns; give one a column.")
+            raise AmbleError(f"[model] {key} has {len(values)} numbers for {model.width} columns; give one per column.")
     if model.dimension > UNKNOWNS_MAX:
-        raise AmbleError(f"[model] has {model.dimension:,} unknowns; at most {UNKNOWNS_MAX:,} can travel.")
+        raise AmbleError(f"[model] has {model.dimension:,} unknowns; messages can have at most {UNKNOWNS_MAX:,}.")
     return model
 
 

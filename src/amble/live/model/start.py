@@ -53,15 +53,15 @@ def of(numbers: ArrayLike, model: Model, whose: str) -> Start:
             f"{model.dimension} numbers, {parts}{per_class}."
         )
     if not np.abs(start).sum() < BEYOND:
-        raise AmbleError(f"{whose} has numbers that are not finite, or as large as no model's; give others.")
+        raise AmbleError(f"{whose} has numbers that are not finite, or too large for a model; give others.")
     return Start(hashlib.sha256(start.astype("<f8").tobytes()).hexdigest(), start)
 
 
-def make_start(given: Any, model: Model, beside: Path) -> Start:
+def make_start(value: Any, model: Model, beside: Path) -> Start:
     """From `start =` of a run file's [model] table; `beside` is the folder of the run file."""
-    if not isinstance(given, str):
-        return of(given, model, "[model] start")
-    path = beside / given
+    if not isinstance(value, str):
+        return of(value, model, "[model] start")
+    path = beside / value
     if path.suffix == ".npz":
         return of(_trained(path, model), model, str(path))
     if not path.is_file():
@@ -71,28 +71,28 @@ def make_start(given: Any, model: Model, beside: Path) -> Start:
 
 def _trained(path: Path, model: Model) -> Array:
     """The numbers of a model that a live run wrote: right only if they are of the same columns in the same units."""
-    found = read_model(path)
+    earlier = read_model(path)
     shape = ("task", "columns", "labels", "intercept")
     ours: dict[str, Any] = {key: getattr(model, key) for key in shape} | model.scaling._asdict()
-    theirs: dict[str, Any] = {key: getattr(found, key, None) for key in ours} | found.scaling._asdict()
+    theirs: dict[str, Any] = {key: getattr(earlier, key, None) for key in ours} | earlier.scaling._asdict()
     for key, value in ours.items():
         if not np.array_equal(theirs[key], value):
             raise AmbleError(
                 f"{path} was trained with another {key} than [model] has, so its numbers mean something else here; "
                 "give the same, or start as numbers in the run's own units."
             )
-    return found.w
+    return earlier.w
 
 
 def write(start: Start, folder: Path) -> None:
-    assert start.numbers is not None  # whoever writes a folder has them
+    assert start.numbers is not None  # always present when a folder is written
     content = io.BytesIO()
     np.save(content, start.numbers, allow_pickle=False)
     write_whole({folder / FILE: content.getvalue()})
 
 
 def read(digest: str, model: Model, folder: Path) -> Start:
-    """As it is in an agent's folder; without its numbers where the file was not brought along."""
+    """As it is in an agent's folder; without its numbers if the file is missing."""
     if not (folder / FILE).is_file():
         return Start(digest)
     start = of(read_npy(folder / FILE), model, str(folder / FILE))

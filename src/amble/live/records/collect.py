@@ -32,14 +32,14 @@ def agent_folders(paths: Iterable[Path], unreadable: bool = False) -> dict[str, 
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """An agent's own folder, or those of a bundle."""
+    """An agent's own folder, or all agents' folders of a bundle."""
     if folder.is_file():
         raise AmbleError(f"{folder} is a file; give an agent's folder, or the bundle of several.")
     if not folder.is_dir():
         raise AmbleError(f"there is no folder {folder}; give an agent's folder, or the bundle of several.")
     inside = [folder] if (folder / FILE).is_file() else agents_in(folder)
     if not inside:
-        raise AmbleError(f"{folder} has no {FILE}, nor has a folder in it; give what amble up or amble init made.")
+        raise AmbleError(f"neither {folder} nor a folder in it has {FILE}; give what amble up or amble init made.")
     return inside
 
 
@@ -70,7 +70,7 @@ def collect(folders: Mapping[str, Path]) -> Record:
 
 def _read_journal(path: Path, run: str, name: str) -> tuple[tuple[Visited, ...], tuple[Event, ...], int]:
     if not path.is_file():
-        return (), (), journal_file.ARITHMETIC  # it never got so far as to begin
+        return (), (), journal_file.ARITHMETIC  # it never began
     index, log = ending(path, "-shm"), ending(path, "-wal")
     had_index = index.exists()
     whole = not log.exists() or not log.stat().st_size
@@ -85,7 +85,7 @@ def _read_journal(path: Path, run: str, name: str) -> tuple[tuple[Visited, ...],
             if (about.get("run"), about.get("agent")) != (run, name):
                 raise AmbleError(
                     f"{path} is the journal of agent {about.get('agent')!r} in run {about.get('run')}, and {name!r} in "
-                    f"run {run} was expected; bring back its own."
+                    f"run {run} was expected; bring back the right one."
                 )
             visits = tuple(Visited(*line) for line in connection.execute("SELECT * FROM visits ORDER BY number"))
             return visits, read_events(connection), int(about.get("arithmetic", 1))

@@ -1,8 +1,7 @@
-"""A live run on one machine as a saved Run, so that amble report shows it with simulated ones.
-
-Its records are the estimates that agents read at their visits, in the order of the one clock they share, with the
-mean of the x_i that the agents had by then. Both come from the replay of the run, which has every agent's data; so do
-the x_i at its end. Its timing is what was measured, so that the simulator can use it.
+"""A live run on one machine as a saved Run, so that amble report shows it with simulated ones. Its records are the
+estimates that agents read at their visits, in the order of their common clock, with the mean of the agents' x_i at that
+time. Both come from the replay of the run, which has every agent's data; so do the x_i at its end. Its timing is what
+was measured, so that the simulator can use it.
 """
 
 from typing import Any
@@ -50,7 +49,7 @@ class Curves:
         for name in names:
             numbers = [line.number for line in record.visits.get(name, ())]
             hops = np.array([hop[name, number] for number in numbers], int)
-            # accumulated, lest a clock that was set back makes an agent's later visit an earlier one
+            # accumulated, so that a clock that was set back cannot put a later visit before an earlier one
             begins = [*self._at(np.maximum.accumulate(hops)).tolist(), len(self.recorded)]
             self.local[: begins[0]] += start / self.agents
             self.spans |= {(name, number): (begins[k], begins[k + 1]) for k, number in enumerate(numbers)}
@@ -69,7 +68,7 @@ class Curves:
 def as_run(
     problem: Problem, network: Network, method: TokenMethod, seed: int, replayed: Replay, curves: Curves, optimum: bool
 ) -> Run:
-    """Of a run that was replayed as a whole, and that nobody has joined; `optimum`: whether it is compared with it."""
+    """For a run that was replayed completely and that no agent has joined; `optimum`: whether to compare with it."""
     record = replayed.record
     lines = sorted(
         (line.time_s, line.token, record.agents.index(name), line.hop > 1 and line.giver != name)
@@ -101,7 +100,7 @@ def as_run(
 
 
 def stopped(record: Record) -> str:
-    """In the vocabulary of Run.stopped: the cause that agents ended by; "interrupted" where none of them knows one."""
+    """The cause of the end, as Run.stopped names it; "interrupted" if no agent knows one."""
     causes = (status.get("cause") for status in record.status.values())
     cause = next(filter(None, causes), "interrupted")
     return STOPPED_BY_CAUSE.get(cause, cause)

@@ -1,14 +1,15 @@
 """The timing of a live run, from its record, for the simulator.
 
-How long a visit took, and how long its token had waited before, each agent knows by its own clock. A hop goes from one
-agent to another, and their clocks differ; but a token that comes back to an agent has been away for a time which that
-agent's clock alone measures. What is left of it without the waits and visits on the way is d, the time of its n hops:
+Each agent measures by its own clock how long a visit took, and how long its token had waited before. A hop goes from
+one agent to another, and their clocks differ. But when a token comes back to an agent, that agent's clock alone
+measures how long it was away. This time, less the waits and visits on the way, is d, the time of its n hops:
 
     hop_s    = sum d / sum n                            over all returns of all tokens
     spread_s = root of sum (d - n hop_s)^2 / sum n      hops that do not depend on each other: n of them vary n times
 
-So a hop has in it all that is not the visit: journal, encoding, the link, decoding. For the simulator it is a fixed
-time and an exponential one, with this mean and this spread: with none, tokens that meet once would meet in every lap.
+So a hop includes everything but the visit: journal, encoding, the link, decoding. For the simulator it is a fixed time
+plus an exponential one, with this mean and this spread. Without a spread, tokens that meet once would meet in every
+lap.
 """
 
 from typing import NamedTuple
@@ -40,22 +41,22 @@ def timing(record: Record) -> Timing:
 def compute_s(record: Record) -> Array:
     """Mean seconds of a visit at each agent of the run's beginning; at one that made none, the mean of the others."""
     founders = record.agents[: record.founders]
-    found = [[line.compute_s for line in record.visits.get(name, ())] for name in founders]
-    others = float(np.mean([np.mean(each) for each in found if each])) if any(found) else 0.0
-    return np.array([np.mean(each) if each else others for each in found])
+    visits_s = [[line.compute_s for line in record.visits.get(name, ())] for name in founders]
+    others = float(np.mean([np.mean(each) for each in visits_s if each])) if any(visits_s) else 0.0
+    return np.array([np.mean(each) if each else others for each in visits_s])
 
 
 def hops_of(record: Record) -> Hops:
-    if not (found := _returns(record)):
+    if not (returns := _returns(record)):
         return Hops(0.0, 0.0)
-    d, n = np.array(found).T
+    d, n = np.array(returns).T
     mean_s = max(0.0, d.sum() / n.sum())
     return Hops(float(mean_s), float(np.sqrt(((d - n * mean_s) ** 2).sum() / n.sum())))
 
 
 def _returns(record: Record) -> list[tuple[float, int]]:
     """Of each return of a token to an agent: seconds that it was neither visited nor waiting, and how many hops."""
-    found = []
+    returns = []
     walked: tuple[int, int, int] | None = None  # the token and epoch that are looked at
     seen: dict[str, tuple[Visited, float]] = {}  # each agent's last visit of it, and the busy seconds up to then
     busy_s, hop = 0.0, 0
@@ -65,7 +66,7 @@ def _returns(record: Record) -> list[tuple[float, int]]:
         busy_s, hop = busy_s + line.waited_s + line.compute_s, line.hop
         if name in seen:
             last, until_s = seen[name]
-            found.append((line.time_s - last.time_s - (busy_s - until_s), hop - last.hop))
+            returns.append((line.time_s - last.time_s - (busy_s - until_s), hop - last.hop))
         if hop > 1:  # the first agent keeps its token until another is up
             seen[name] = (line, busy_s)
-    return found
+    return returns

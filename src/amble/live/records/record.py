@@ -1,7 +1,7 @@
-"""The record of a live run: who visited what, from the agents' journals, in one file.
+"""The record of a live run: all visits, from the agents' journals, in one file.
 
 Order is by (token, epoch, hop) for a token and by its own count of visits for an agent, never by two machines' clocks.
-The record holds digests of tokens and no numbers of theirs: no data, dual, slot or gradient leaves an agent with it.
+The record has digests of tokens, but none of their numbers: no data, dual, slot or gradient leaves an agent with it.
 """
 
 import hashlib
@@ -42,32 +42,32 @@ class Record(NamedTuple):
 
     @property
     def dropped(self) -> dict[str, int]:
-        """How many visits at the beginning agents have not kept (visits_max): each counts its own from 1 on."""
+        """How many of its first visits each agent has dropped (visits_max); each counts its own visits from 1."""
         return {name: lines[0].number - 1 for name, lines in self.visits.items() if lines and lines[0].number > 1}
 
     def cuts(self) -> list[str]:
-        """That in words."""
+        """The same as sentences."""
         return [
             f"the first {count(lines, 'visit')} of {name} {'was' if lines == 1 else 'were'} dropped (visits_max)"
             for name, lines in self.dropped.items()
         ]
 
     def in_order(self) -> list[tuple[str, Visited]]:
-        """All visits, token by token, as it went."""
+        """All visits, token by token, in the order of the walk."""
         every = ((name, visit) for name, visits in self.visits.items() for visit in visits)
         return sorted(every, key=lambda each: (each[1].token, each[1].epoch, each[1].author, each[1].hop))
 
     def counts(self) -> dict[str, int]:
         """How often each kind of event happened; visits are not events."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for events in self.events.values():
             for event in events:
-                found[event.kind] = found.get(event.kind, 0) + 1
-        return found
+                counts[event.kind] = counts.get(event.kind, 0) + 1
+        return counts
 
 
 def save(record: Record, path: Path) -> None:
-    """One .npz file: a column an array, in the order of in_order, and the rest as text; whole or not at all."""
+    """One .npz file: one array per column, in the order of in_order, and the rest as text; complete or not at all."""
     lines = record.in_order()
     columns: dict[str, Any] = {field: [getattr(visit, field) for _, visit in lines] for field in Visited._fields}
     columns["agent"] = [name for name, _ in lines]

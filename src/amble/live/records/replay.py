@@ -28,7 +28,7 @@ Watch = Callable[[str, int, Any], None]
 
 
 class Issue(NamedTuple):
-    """A parcel as it left an agent's hands."""
+    """A parcel as an agent sent it."""
 
     agent: str
     token: int
@@ -43,19 +43,19 @@ class Outcome(NamedTuple):
     made: int
     equal: int
     first: str  # that differs, if one does
-    left: tuple[str, ...]  # what could not be made again, and why
+    left: tuple[str, ...]  # what could not be recomputed, and why
 
     @property
     def whole(self) -> bool:
         return self.equal == 2 * self.visits
 
     def __str__(self) -> str:
-        words = f"{self.equal:,} of {2 * self.visits:,} digests are equal ({self.made:,} of {self.visits:,} visits)"
-        return "; ".join([words, *([f"the first that is not: {self.first}"] if self.first else []), *self.left])
+        summary = f"{self.equal:,} of {2 * self.visits:,} digests are equal ({self.made:,} of {self.visits:,} visits)"
+        return "; ".join([summary, *([f"the first difference: {self.first}"] if self.first else []), *self.left])
 
 
 def check_arithmetic(record: Record, method: TokenMethod) -> None:
-    """The digests of a run that was computed otherwise differ, and nothing is damaged."""
+    """Refuses a run with another arithmetic: its digests differ although nothing is damaged."""
     full = is_gift(method) and method.weigh == "full"
     if record.arithmetic != ARITHMETIC and (full or record.arithmetic != 1):
         raise AmbleError(
@@ -66,7 +66,7 @@ def check_arithmetic(record: Record, method: TokenMethod) -> None:
 
 @dataclass
 class _Agent:
-    """One agent as it is made again."""
+    """One agent of the replay."""
 
     name: str
     index: int
@@ -74,7 +74,7 @@ class _Agent:
     holder: Any
     lines: tuple[Visited, ...]
     recounts: Mapping[tuple[int, int, int], Event]  # by (token, epoch, hop before the visit)
-    leaves: Collection[tuple[int, Epoch, int]]  # visits at which it took its share out: (token, epoch, hop)
+    leaves: Collection[tuple[int, Epoch, int]]  # visits at which it removed its share: (token, epoch, hop)
     shares: dict[int, tuple[Epoch, Any]] = field(default_factory=dict)
     done: int = 0
 
@@ -88,8 +88,8 @@ class Replay:
         """`watch(agent, number of its visit, its holder then)` is called after each visit."""
         self.record, self.visits, self.watch = record, visits, watch
         self.parcels: dict[Issue, Any] = {}
-        self.newest: dict[int, tuple[Issue, Any]] = {}  # each token, as it last left an agent's hands
-        self.places: dict[tuple[str, int, int], list[Issue]] = {}  # all there will be, by (agent, token, hop)
+        self.newest: dict[int, tuple[Issue, Any]] = {}  # each token, as an agent last sent it
+        self.places: dict[tuple[str, int, int], list[Issue]] = {}  # all parcels of the replay, by (agent, token, hop)
         self.again: dict[Issue, tuple[Issue, Event]] = {}  # what an issue was reissued as
         self.agents = {}
         for index, name in enumerate(record.agents):
@@ -126,7 +126,7 @@ class Replay:
             self._left_hands(issue, parcel)
 
     def _left_hands(self, issue: Issue, parcel: Any) -> None:
-        """It is known from now on, and so is what it was reissued as."""
+        """Adds a parcel, and what it was reissued as."""
         self._keep(issue, parcel)
         while issue in self.again:
             issue, event = self.again[issue]
@@ -143,7 +143,7 @@ class Replay:
         self.places.setdefault(issue[:3], []).append(issue)
 
     def run(self, halt: Callable[[], bool] = lambda: False) -> Outcome:
-        """Until all is made again, nothing more can be, or `halt` says so."""
+        """Until all visits are recomputed, no more can be, or `halt` is true."""
         moving = True
         while moving and not halt():
             moving = False
@@ -200,33 +200,33 @@ class Replay:
         self._compare(agent, line, "after", digest(parcel))
         self._left_hands(Issue(agent.name, line.token, line.hop, epoch), parcel)
         if len(self.places[source[:3]]) == 1 and source not in self.again:
-            del self.parcels[source]  # nobody else can ask for it: memory stays bounded
+            del self.parcels[source]  # no other visit needs it: memory stays bounded
 
     def _recounted(self, parcel: Any, event: Event, holder: Any = None) -> Any:
         flags = np.array([float(name in event.buried) for name in self.record.agents])
         flags = np.append(flags, np.zeros(len(parcel.buried) - len(flags)))
         return self.visits.recount(parcel, Epoch(event.epoch or 0, event.author or 0), flags, holder)
 
-    def _compare(self, agent: _Agent, line: Visited, side: str, found: str) -> None:
-        if found == getattr(line, side):
+    def _compare(self, agent: _Agent, line: Visited, side: str, computed: str) -> None:
+        if computed == getattr(line, side):
             self.equal += 1
         elif not self.first:
             self.first = (
                 f"{agent.name}, its visit {line.number}: token {line.token} {side} hop {line.hop} of epoch "
-                f"{line.epoch}:{line.author} is {found}, and {getattr(line, side)} was recorded"
+                f"{line.epoch}:{line.author} is {computed}, and {getattr(line, side)} was recorded"
             )
 
     def _left(self, halted: bool) -> list[str]:
-        words = ["the replay was stopped before its end"] if halted else []
+        left = ["the replay was stopped before its end"] if halted else []
         lacking = [name for name in self.record.agents if name and name not in self.agents]
-        words += [f"the data of {name} are not at hand" for name in lacking]
+        left += [f"the data of {name} are missing here" for name in lacking]
         for agent in self.agents.values():
             if not halted and agent.done < len(agent.lines):
                 line = agent.lines[agent.done]
                 needed = f"{line.giver}'s token {line.token} of hop {line.hop - 1}, epoch {line.epoch}:{line.author}"
                 if line.number != agent.done + 1:
                     needed = f"its own visit {agent.done + 1}"
-                words.append(
+                left.append(
                     f"{count(len(agent.lines) - agent.done, 'visit')} of {agent.name} cannot be made without {needed}"
                 )
-        return words
+        return left

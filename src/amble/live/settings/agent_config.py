@@ -1,4 +1,4 @@
-"""What one agent needs to know of a run: the file agent.toml in its folder."""
+"""What one agent needs to know about a run: the file agent.toml in its folder."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -51,9 +51,9 @@ LATER = ("loss", "rows_mean")  # settings that came later: where they are not us
 FORMAT = 1
 GIVE = "give the folder of an agent, as amble init, amble join or amble up made it"
 SHOWN_MAX = 10  # agents' folders in a sentence
-STALL_PAUSES = 3  # an answer is waited for at least so many pauses of our own, for others may have it, too
-TELL_PART = 0.05  # of the patience: until who gave a token is told that it was handed on
-MADE = "# Made by amble for one agent. What all agents must agree on is best changed in the run's own file.\n"
+STALL_PAUSES = 3  # wait for an answer at least this many of our own pauses, because others may pause too
+TELL_PART = 0.05  # of the patience: until the sender of a token is told that it was passed on
+MADE = "# Made by amble for one agent. To change what all agents must agree on, edit the run file.\n"
 
 file_name = toml.Kind(
     lambda value: toml.text.fits(value) and Path(value).name == value, "the name of a file in the agent's own folder"
@@ -124,7 +124,7 @@ def no_agent(folder: Path) -> AmbleError:
 def listed(folders: Sequence[Path]) -> str:
     names = [str(folder) for folder in folders]
     if len(names) > SHOWN_MAX:
-        return f"{', '.join(names[:SHOWN_MAX])} or one of {len(names) - SHOWN_MAX} more"
+        return f"{', '.join(names[:SHOWN_MAX])} or one of {len(names) - SHOWN_MAX} others"
     return " or ".join(([", ".join(names[:-1])] if len(names) > 1 else []) + names[-1:])
 
 
@@ -163,7 +163,7 @@ class AgentConfig:
 
     @property
     def digest(self) -> str:
-        """Of all that agents must agree on: an agent takes no tokens of one whose digest is another."""
+        """The digest of all that agents must agree on: an agent refuses tokens with another digest."""
         model = {key: value for key, value in asdict(self.model).items() if key not in ("target", "header")}
         model = {key: value for key, value in model.items() if key not in LATER or value is not None}
         method, stop = method_settings(self.method), asdict(self.stop)
@@ -335,7 +335,7 @@ class AgentConfig:
                 raise AmbleError(f"{FILE} has {name!r} at place {index!r} among its guests; {again}.")
         for name in (self.name, *(peer.name for peer in self.neighbours)):
             if name not in self.agents and name not in self.guests:
-                raise AmbleError(f"{FILE} has {name!r}, who is not among its agents; {again}.")
+                raise AmbleError(f"{FILE} has {name!r}, which is not among its agents; {again}.")
         near = [peer.name for peer in self.neighbours]
         if self.name in near or len(set(near)) < len(near):
             raise AmbleError(f"{FILE} names a neighbour twice, or the agent as its own neighbour; {again}.")
@@ -344,4 +344,4 @@ class AgentConfig:
         for table in self.next:
             for to in table.values():
                 if to not in near:
-                    raise AmbleError(f"{FILE} sends a token next to {to!r}, who is no neighbour; {again}.")
+                    raise AmbleError(f"{FILE} sends a token next to {to!r}, which is not a neighbour; {again}.")

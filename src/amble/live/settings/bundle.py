@@ -33,14 +33,14 @@ intercept = true
 # target = "price"                  # of agents' files: its name or number; without it, the last column
 # header = true                     # of agents' files: whether the first row has names
 # start = "model.npz"               # the initial model: such a file, a .npy of numbers, or a list; without it, zeros
-# Scaling is agreed beforehand, for nobody sees all rows: X_mean and X_std, one number per column, and of the target:
+# Nobody sees all rows, so the scaling is fixed here: X_mean and X_std, one number per column, and of the target:
 y_mean = 0.0
 y_std = 1.0
 
-[stop]                              # at the first of these that comes
-tolerance = 1e-8                    # the model has converged; 0: do not stop by it
+[stop]                              # the run ends at the first of these
+tolerance = 1e-8                    # the model has converged; 0: never
 hops = 1_000_000                    # of all tokens together
-seconds = 3600                      # since an agent first met a token of another's
+seconds = 3600                      # per agent, since its first token from another agent
 
 [walk]
 kind = "cycles"                     # a cycle for each token; "cycle": one for all; "random": any neighbour
@@ -48,14 +48,14 @@ seed = 0
 
 [timing]
 patience_s = 2.0                    # for a neighbour that is down, before its tokens are reissued
-stall_s = 10.0                      # for an answer of a neighbour that is up, before tokens go round it
+stall_s = 10.0                      # for an answer of a neighbour that is up, before tokens avoid it
 silence_s = 120.0                   # for a token that nobody has seen
 lease_s = 2.0                       # for a sign of life on a link
 retry_s = 0.1                       # before a question is asked again
-pause_s = 0.0                       # at each visit: a slower device, or a run to watch
+pause_s = 0.0                       # added to each visit: a slower device, or a run to watch
 
 [record]
-visits_max = 1_000_000              # that each agent's journal keeps, then the oldest are dropped; 0 keeps them all
+visits_max = 1_000_000              # per agent's journal; beyond it the oldest are dropped; 0 keeps them all
 
 [[agents]]
 name = "north"                      # letters, digits, - and _
@@ -80,14 +80,14 @@ data = "rows.csv"
 def check_not_here(out: Path) -> None:
     """The new folder replaces this one, so this one must not be the current directory."""
     if Path.cwd().is_relative_to(out.resolve()):
-        raise AmbleError(f"you are in {out}, which would be replaced; give another with --out, or go out of it (cd).")
+        raise AmbleError(f"you are in {out}, which would be replaced; give another with --out, or leave it (cd).")
 
 
 def make_bundle(config: Config, out: Path, days: int) -> None:
-    """All of it or nothing: it is made in a temporary folder, which is renamed when it is complete."""
+    """Complete or not at all: it is made in a temporary folder, which is renamed when it is complete."""
     identity.check_days(days)
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise AmbleError(f"{out} is there and not empty; give another folder, or --renew for new certificates only.")
+        raise AmbleError(f"{out} exists and is not empty; give another folder, or --renew for new certificates only.")
     check_not_here(out)
     aside = None
     try:
@@ -100,8 +100,8 @@ def make_bundle(config: Config, out: Path, days: int) -> None:
         aside.rename(out)
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and out.is_dir():
-            raise AmbleError(f"{out} is there and not empty by now; give another folder.") from error
-        raise AmbleError(f"{out} cannot be written ({error.strerror}); give a folder of yours.") from error
+            raise AmbleError(f"{out} exists now and is not empty; give another folder.") from error
+        raise AmbleError(f"{out} cannot be written ({error.strerror}); give a folder that you can write to.") from error
     finally:
         if aside is not None and aside.exists():
             shutil.rmtree(aside)
@@ -113,7 +113,7 @@ def guests(out: Path) -> dict[str, str]:
 
 
 def renew(config: Config, out: Path, days: int) -> None:
-    """New certificates and keys for all agents, by the authority that is there; settings stay as they are."""
+    """New certificates and keys for all agents, signed by the existing authority; settings do not change."""
     if not (out / TAKEN).is_dir():
         raise AmbleError(f"there is no authority in {out}; give the folder that amble init made with --out.")
     run = common_name(read_certificate(out / TAKEN / identity.CERTIFICATE))

@@ -63,7 +63,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Config:
-    """The whole run."""
+    """The settings of the whole run."""
 
     name: str
     method: TokenMethod
@@ -84,43 +84,46 @@ class Config:
         return cls.from_settings(read_toml(path, "run file"), path.parent)
 
     @classmethod
-    def from_settings(cls, given: Any, beside: Path = Path()) -> "Config":
+    def from_settings(cls, settings: Any, beside: Path = Path()) -> "Config":
         """From the settings of a run file in the folder `beside`, everything checked."""
-        given = toml.check(given, "the run", RUN, ("name", "method", "model", "stop", "agents"))
-        agents = _agents(given["agents"])
+        settings = toml.check(settings, "the run", RUN, ("name", "method", "model", "stop", "agents"))
+        agents = _agents(settings["agents"])
         peers = tuple(Peer(each["name"], each["host"], each["port"]) for each in agents)
-        surveyed = surveys.surveyed_of(given["model"], given["survey"]) if "survey" in given else None
-        first = toml.check({key: given["model"][key] for key in ("start",) if key in given["model"]}, "[model]", START)
+        surveyed = surveys.surveyed_of(settings["model"], settings["survey"]) if "survey" in settings else None
+        table = settings["model"]
+        first = toml.check({key: table[key] for key in ("start",) if key in table}, "[model]", START)
         if surveyed is None:
-            model = models.make_model({key: value for key, value in given["model"].items() if key not in first})
+            model = models.make_model({key: value for key, value in table.items() if key not in first})
         else:
             model = surveys.OPEN
-        method = make_method(given["method"])
+        method = make_method(settings["method"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
             about = SimpleNamespace(dimension=model.dimension, own=None, loss=None, agents=len(peers), penalty=None)
             checked = methods.check(method, about)
         method = method if surveyed else checked  # what follows from the number of unknowns is not known before
         exact = visits.kind_for(method).exact
-        room = given.get("room", min(ROOM, PLACES_MAX - len(peers)) if exact else 0)
+        room = settings.get("room", min(ROOM, PLACES_MAX - len(peers)) if exact else 0)
         if room and not exact:
-            raise AmbleError(f"room = {room} was given, and nobody joins a run of {method.label} later; leave it out.")
+            raise AmbleError(
+                f"room = {room} was settings, and no agent can join a run of {method.label} later; leave it out."
+            )
         if len(peers) + room > PLACES_MAX:
             raise AmbleError(
-                f"{len(peers)} agents and room = {room} were given; a run has at most {PLACES_MAX} places."
+                f"{len(peers)} agents and room = {room} were settings; a run has at most {PLACES_MAX} places."
             )
         return cls(
-            name=given["name"],
+            name=settings["name"],
             method=method,
             model=model,
-            stop=make_stop(given["stop"]),
-            walk=_walk(given.get("walk", {})),
-            timing=make_timing(given.get("timing", {})),
+            stop=make_stop(settings["stop"]),
+            walk=_walk(settings.get("walk", {})),
+            timing=make_timing(settings.get("timing", {})),
             peers=peers,
             data=tuple(each.get("data") for each in agents),
-            network=links.make_network(given, [peer.name for peer in peers]),
+            network=links.make_network(settings, [peer.name for peer in peers]),
             room=room,
-            record=make_retention(given.get("record", {})),
+            record=make_retention(settings.get("record", {})),
             start=starts.make_start(first["start"], model, beside) if first else None,
             surveyed=surveyed,
         )
@@ -169,7 +172,7 @@ class Config:
         )
 
     def notes(self) -> list[str]:
-        """What may surprise, though it can be done."""
+        """Warnings about settings that are allowed but may surprise."""
         said = []
         if self.method.tokens > len(self.peers):
             said.append(f"{self.method.tokens} tokens for {len(self.peers)} agents: some will always wait.")
@@ -177,21 +180,23 @@ class Config:
             said.append("no cycle through all agents was found; tokens go to neighbours at random.")
         if not visits.kind_for(self.method).exact:
             rule = '; with token_rule = "tracked" it could' if is_copy(self.method) else ""
-            said.append(f"{self.method.label} cannot go on without a dead agent: the run waits until it is back{rule}.")
+            said.append(
+                f"{self.method.label} cannot continue without a dead agent: the run waits until it is back{rule}."
+            )
         return said
 
 
-def _agents(given: Sequence[Any]) -> list[dict[str, Any]]:
+def _agents(settings: Sequence[Any]) -> list[dict[str, Any]]:
     """Each agent's table; names, and addresses to listen at, that are used once."""
-    if not 2 <= len(given) <= PLACES_MAX:
-        raise AmbleError(f"the run has {len(given)} agents; a run needs 2 to {PLACES_MAX}: add tables [[agents]].")
+    if not 2 <= len(settings) <= PLACES_MAX:
+        raise AmbleError(f"the run has {len(settings)} agents; a run needs 2 to {PLACES_MAX}: add tables [[agents]].")
     names: dict[str, str] = {}
     addresses: dict[tuple[str, int], str] = {}
-    for k, each in enumerate(given):
+    for k, each in enumerate(settings):
         where = f"agent {each.get('name', k + 1)!r}"
         if "links" in each:
             raise AmbleError(
-                f"links stands below [[agents]], so TOML takes it for a setting of {where}; move it above all tables."
+                f"links is below [[agents]], so TOML takes it for a setting of {where}; move it above all tables."
             )
         toml.check(each, where, AGENT, tuple(agent_config.PEER))
         name, address = each["name"], (each["host"].lower(), each["port"])
@@ -208,11 +213,11 @@ def _agents(given: Sequence[Any]) -> list[dict[str, Any]]:
                 "give one of them another port."
             )
         names[name.lower()], addresses[address] = name, name
-    return list(given)
+    return list(settings)
 
 
-def _walk(given: Any) -> Walk:
-    walk = toml.fill(Walk, given, "[walk]")
+def _walk(table: Any) -> Walk:
+    walk = toml.fill(Walk, table, "[walk]")
     if walk.kind not in WALKS:
         raise unknown("walk for live runs", walk.kind, WALKS)
     return walk

@@ -1,4 +1,4 @@
-"""Agents that join later: the authority invites them, and their neighbours let them in."""
+"""Agents that join later: the authority invites them, and their neighbours accept them."""
 
 import shutil
 import tempfile
@@ -18,18 +18,18 @@ from amble.live.trust.invitation import Invitation
 
 
 def invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, days: int) -> Invitation:
-    """A folder for the newcomer, in the bundle: all of it or nothing. Nobody else's folder changes."""
+    """Makes a folder for the newcomer, in the bundle: completely or not at all. No other agent's folder changes."""
     authority = bundle / TAKEN
     if not authority.is_dir():
         raise AmbleError(f"there is no authority in {bundle}; give the folder that amble init made with --out.")
-    given = {**own._asdict(), "data": data}
+    values = {**own._asdict(), "data": data}
     for key, kind in (*agent_config.PEER.items(), ("data", agent_config.file_name)):
-        if not kind.fits(given[key]) and (key, data) != ("data", None):
-            raise AmbleError(f"{key} = {given[key]!r} was given; it must be {kind.words}.")
+        if not kind.fits(values[key]) and (key, data) != ("data", None):
+            raise AmbleError(f"{key} = {values[key]!r} was given; it must be {kind.description}.")
     if not near:
         raise AmbleError(f"no neighbour was given for {own.name}; name one or more agents of the run with --near.")
     with (authority / identity.CERTIFICATE).open("rb") as file:
-        lock(file, wait=True)  # one invitation at a time, so that each has a place of its own
+        lock(file, wait=True)  # one invitation at a time, so that each has its own place
         return _invite(bundle, own, near, data, days)
 
 
@@ -96,12 +96,12 @@ def _check_free(bundle: Path, own: Peer, near: tuple[str, ...], known: dict[str,
     first = next(iter(known.values()))
     kind = visits.visits_for(first.method, first.dimension, len(first.agents))
     if not kind.exact:
-        raise AmbleError(f"{first.method.label} counts its agents at the start, so nobody can join its runs later.")
+        raise AmbleError(f"{first.method.label} counts its agents at the start, so no agent can join its runs later.")
     taken = {name.lower() for name in (*known, *first.agents, TAKEN)} | {
         path.stem.lower() for path in (bundle / TAKEN / invitation.GUESTS).glob("*.json")
     }
     if own.name.lower() in taken or (bundle / own.name).exists():
-        raise AmbleError(f"there is an agent or a folder named {own.name!r} already; give the newcomer another name.")
+        raise AmbleError(f"there is already an agent or a folder named {own.name!r}; give the newcomer another name.")
     for name in near:
         if name not in known:
             raise AmbleError(f"{name!r} was given as a neighbour; {bundle} has {', '.join(known)}: give one of them.")
@@ -142,11 +142,13 @@ def admit(config: AgentConfig, folder: Path, data: bytes) -> str:
         raise AmbleError(f"{guest.name} is invited beside {', '.join(guest.near)}, and this is {config.name}.")
     if len(guest.after) != config.method.tokens or not 0 <= guest.index - len(config.agents) < config.room:
         raise AmbleError(f"the invitation of {guest.name} does not fit this run; make a new one with amble join.")
-    for held in invitation.kept(folder):
-        if held == guest:
+    for accepted in invitation.kept(folder):
+        if accepted == guest:
             return ""
-        if held.name == guest.name or held.index == guest.index:
-            raise AmbleError(f"{held.name} has been let in at place {held.index} already, and {guest.name} comes late.")
+        if accepted.name == guest.name or accepted.index == guest.index:
+            raise AmbleError(
+                f"{accepted.name} has been let in at place {accepted.index} already, and {guest.name} comes late."
+            )
     if guest.name in (config.name, *config.agents, *config.guests):
         raise AmbleError(f"there is an agent named {guest.name} already.")
     invitation.keep(folder, guest.name, data)

@@ -21,15 +21,15 @@ NETWORK = {
 }
 
 
-def make_network(given: Mapping[str, Any], names: Sequence[str]) -> Network:
-    if ("links" in given) == ("network" in given):
-        how = "both links and" if "links" in given else "neither links nor"
+def make_network(settings: Mapping[str, Any], names: Sequence[str]) -> Network:
+    if ("links" in settings) == ("network" in settings):
+        how = "both links and" if "links" in settings else "neither links nor"
         raise AmbleError(
             f'the run has {how} [network]; give links = [["{names[0]}", "{names[1]}"], ...] or a [network].'
         )
-    if "links" in given:
-        return _linked(given["links"], names)
-    wanted = toml.check(given["network"], "[network]", NETWORK, ("kind",))
+    if "links" in settings:
+        return _linked(settings["links"], names)
+    wanted = toml.check(settings["network"], "[network]", NETWORK, ("kind",))
     if wanted["kind"] not in networks.KINDS:
         raise unknown("network", wanted["kind"], networks.KINDS)
     for key in wanted.keys() - {"kind", *networks.KINDS[wanted["kind"]].takes}:
@@ -51,5 +51,5 @@ def _linked(links: Sequence[Sequence[str]], names: Sequence[str]) -> Network:
     except Disconnected as error:
         apart = [names[agent] for agent in error.apart]
         raise AmbleError(
-            f"the links do not join all agents: from {names[0]} there is no way to {few(apart, SHOWN_MAX)}; add links."
+            f"the links do not connect all agents: {names[0]} has no path to {few(apart, SHOWN_MAX)}; add links."
         ) from error

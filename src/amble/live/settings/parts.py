@@ -13,7 +13,7 @@ PAUSE_MAX_S = 10.0
 VISITS_MAX = 1_000_000  # about 80 MB of a journal (benchmarks/journal.py)
 
 below_one = toml.Kind(
-    lambda value: is_number(value) and 0 <= value < 1, "a number above zero and below 1, or 0: then it ends no run"
+    lambda value: is_number(value) and 0 <= value < 1, "a number above zero and below 1, or 0 for no limit"
 )
 pause = toml.Kind(lambda value: is_number(value) and 0 <= value <= PAUSE_MAX_S, f"a number from 0 to {PAUSE_MAX_S:g}")
 zero_for_all = toml.Kind(toml.whole(0, 10**15).fits, "a whole number: how many visits are kept, or 0 for all of them")
@@ -42,21 +42,21 @@ class LiveTiming:
 
 @dataclass(frozen=True)
 class Retention:
-    """How much of its record an agent keeps. Its own affair: agents of one run may differ in it."""
+    """How much of its record an agent keeps. Agents of one run may have different values."""
 
     # then the oldest visits are dropped, and the oldest of as many events; 0: never
     visits_max: Annotated[int, zero_for_all] = VISITS_MAX
 
 
-def make_method(given: Any) -> TokenMethod:
+def make_method(table: Any) -> TokenMethod:
     """From the [method] table; a live run passes tokens, so it must have them."""
-    if not isinstance(given, dict) or "name" not in given:
+    if not isinstance(table, dict) or "name" not in table:
         raise AmbleError('the run has no method; add a table [method] with name = "Relay", for example.')
-    method: Method = methods.from_settings(given["name"], {key: value for key, value in given.items() if key != "name"})
+    method: Method = methods.from_settings(table["name"], {key: value for key, value in table.items() if key != "name"})
     if is_round(method):
         walking = [label for label, kind in methods.METHODS.items() if not is_round(kind)]
         raise AmbleError(
-            f"{method.label} was given; it goes in rounds and has no tokens to pass: choose {', '.join(walking[:-1])} "
+            f"{method.label} was given; it works in rounds and has no tokens: choose {', '.join(walking[:-1])} "
             f"or {walking[-1]}."
         )
     if method.tokens > TOKENS_MAX:
@@ -64,27 +64,27 @@ def make_method(given: Any) -> TokenMethod:
     return method
 
 
-def make_stop(given: Any) -> Stop:
+def make_stop(table: Any) -> Stop:
     """A tolerance of 0 is the same as none."""
-    stop = toml.fill(Stop, given, "[stop]")
+    stop = toml.fill(Stop, table, "[stop]")
     stop = replace(stop, tolerance=stop.tolerance or None)
     if stop == Stop():
         raise AmbleError("[stop] has no limit, and the run would never end; give tolerance (above 0), hops or seconds.")
     return stop
 
 
-def make_timing(given: Any) -> LiveTiming:
-    timing = toml.fill(LiveTiming, given, "[timing]")
+def make_timing(table: Any) -> LiveTiming:
+    timing = toml.fill(LiveTiming, table, "[timing]")
     if timing.silence_s <= timing.patience_s:
         raise AmbleError(
-            f"[timing] has silence_s = {timing.silence_s:g} and patience_s = {timing.patience_s:g}; the silence that "
-            "is taken for a loss must be longer than the patience with a neighbour."
+            f"[timing] has silence_s = {timing.silence_s:g} and patience_s = {timing.patience_s:g}; the silence after "
+            "which a token counts as lost must be longer than the patience with a neighbour."
         )
     return timing
 
 
-def make_retention(given: Any) -> Retention:
-    return toml.fill(Retention, given, "[record]")
+def make_retention(table: Any) -> Retention:
+    return toml.fill(Retention, table, "[record]")
 
 
 def method_settings(method: TokenMethod) -> dict[str, Any]:

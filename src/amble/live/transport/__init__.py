@@ -25,17 +25,17 @@ class Transport(Protocol):
     """One agent's links, as long as they are open."""
 
     def is_up(self, name: str) -> bool:
-        """Whether a neighbour is there, answers, and is there only once."""
+        """Whether a neighbour is linked, answers, and exists only once."""
 
     def ask(self, to: str, payload: bytes, timeout_s: float, answered: Answered) -> None:
-        """Ask a neighbour; no answer is waited for here.
+        """Ask a neighbour, without waiting for the answer.
 
         `answered` is called exactly once: with the answer, or with None if there is none (it is down, refused, went
         away, or was silent for timeout_s).
         """
 
     def announce(self, shown: bytes) -> None:
-        """Show this at the door of each neighbour until it is up: it may not know this agent yet."""
+        """Show this to each neighbour until it is up: it may not know this agent yet."""
 
     def doubled(self) -> dict[str, str]:
         """Names that two agents have, this one's too, each with a sentence about it."""
@@ -45,13 +45,13 @@ class Transport(Protocol):
 
 
 class Open(Protocol):
-    """How an agent begins to listen, and dials its neighbours for ever; one that is not there is no error."""
+    """How an agent begins to listen, and keeps connecting to its neighbours; a missing neighbour is not an error."""
 
     def __call__(
         self, address: Address, hear: Hear, peer: Peer, knocked: Knocked | None = None, restart: Restart | None = None
     ) -> Transport:
         """hear(sender, payload, reply): a question; reply(answer) may be called once, from any thread, and a reply that
-        is thrown away uncalled tells the asker at once that there is none. peer(name, up): a neighbour came or went.
+        is dropped without a call tells the asker at once that there is none. peer(name, up): a neighbour came or went.
         knocked(shown, judge): somebody is at the door; judge(None) lets it in, judge(reason) does not. restart(): the
         links must be made again, best in a new process; without it that is done here.
         """

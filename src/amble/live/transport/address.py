@@ -54,7 +54,7 @@ class Address:
         names = [self.name, *(link.name for link in self.neighbours)]
         if len(set(names)) < len(names):
             raise AmbleError(
-                f"the names {', '.join(names)} were given for an agent and its neighbours; let all differ."
+                f"the names {', '.join(names)} were given for an agent and its neighbours; make all different."
             )
         files = (self.authority, self.certificate, self.key)
         if self.insecure != (files == (None, None, None)):

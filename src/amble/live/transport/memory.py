@@ -71,7 +71,7 @@ class MemoryTransport:
         self._thread.start()
 
     def linked(self) -> list["MemoryTransport"]:
-        """Those who are open and know this agent as a neighbour, as it knows them."""
+        """The open neighbours of this agent that also have it as a neighbour."""
         them = [self._memory.agents.get((self.address.run, name)) for name in self._up]
         return [other for other in them if other is not None and self.address.name in other._up]
 
@@ -108,7 +108,7 @@ class MemoryTransport:
             self._waiting += 1
             refused = self._waiting > self.address.waiting_max or len(payload) > self.address.bytes_max
         if refused:
-            log.warning("refused a question of %s: it is too large, or %d others are waiting", sender, self._waiting)
+            log.warning("refused a question from %s: it is too large, or %d others are waiting", sender, self._waiting)
         else:
             self._hear(sender, payload, reply)
 
@@ -117,7 +117,7 @@ class MemoryTransport:
             self._waiting -= 1
 
     def _end(self, number: int, answer: bytes | None) -> None:
-        """A question is answered, or will not be; the first of these counts."""
+        """A question was answered, or will never be; only the first call counts."""
         with self._lock:
             _, answered = self._asked.pop(number, ("", None))
         if answered is None:
@@ -180,7 +180,7 @@ class MemoryTransport:
 
 
 class MemoryReply:
-    """The way back to who asked; one that is thrown away uncalled says that there is no answer."""
+    """Sends the answer back; if it is dropped without a call, the asker learns that there is no answer."""
 
     def __init__(self, end: Callable[[bytes | None], None], done: Callable[[], None]) -> None:
         self._end: Callable[[bytes | None], None] | None = end

@@ -27,7 +27,7 @@ def check_free(host: str, port: int) -> None:
 
 
 def more_files() -> None:
-    """Let this process have as many open files as it may: every connection is one, a stranger's, too."""
+    """Let this process open as many files as allowed: every connection is one, even a stranger's."""
     try:
         import resource
     except ImportError:  # there is no such limit there

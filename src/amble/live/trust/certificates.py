@@ -68,8 +68,8 @@ def _alternative(host: str) -> x509.GeneralName:
 
 
 def common_name(certificate: x509.Certificate) -> str:
-    held = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(held[0].value) if held else ""
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if names else ""
 
 
 def alternatives(certificate: x509.Certificate) -> list[str]:
@@ -86,7 +86,7 @@ def write_certificate(path: Path, certificate: x509.Certificate) -> None:
 
 
 def write_key(path: Path, key: Key) -> None:
-    """The mode is given at the making: at no moment can anybody else open the file."""
+    """The file is created with this mode: nobody else can open it at any moment."""
     content = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -124,5 +124,5 @@ def _content(path: Path, what: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        words = f"the {what} {path} cannot be read ({error.strerror}); run as the user who owns it."
-        raise AmbleError(words) from error
+        sentence = f"the {what} {path} cannot be read ({error.strerror}); run as the user who owns it."
+        raise AmbleError(sentence) from error

@@ -67,7 +67,7 @@ def renew(
 ) -> None:
     """New keys and certificates of the same authority for these agents, in their folders of the bundle.
 
-    All are made aside first: what goes wrong goes wrong before any agent's are replaced.
+    All are first made elsewhere, so that an error happens before any agent's files are replaced.
     """
     for folder in (bundle, *(bundle / name for name in hosts)):
         if folder.exists() and not os.access(folder, os.W_OK):
@@ -110,9 +110,9 @@ def _check_time(certificate: x509.Certificate, path: Path, now: datetime, advice
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     clock = f"and this machine's clock says {_moment(now)}"
     if now < begin:
-        raise AmbleError(f"{path} is valid from {_moment(begin)} on, {clock}; set the clock right, or else {advice}.")
+        raise AmbleError(f"{path} is valid from {_moment(begin)} on, {clock}; correct the clock, or {advice}.")
     if now > end:
-        raise AmbleError(f"{path} ended on {_moment(end)}, {clock}; {advice}, or set the clock right.")
+        raise AmbleError(f"{path} ended on {_moment(end)}, {clock}; {advice}, or correct the clock.")
     return [f"{path} ends on {end:%Y-%m-%d}; {advice} before then."] if end - now <= SOON else []
 
 

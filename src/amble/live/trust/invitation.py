@@ -1,6 +1,6 @@
 """An invitation: who may join a run in progress, and as whose neighbour. The run's authority signs it.
 
-The newcomer shows it to its neighbours, who have never heard of it; what they believe is the signature.
+The newcomer shows it to its neighbours. They do not know the newcomer, but they trust the signature.
 """
 
 import os
@@ -18,7 +18,7 @@ from amble.live.codec import msgspec
 from amble.live.trust import identity
 from amble.live.trust.certificates import read_certificate, read_key
 
-FILE, GUESTS = "invitation.json", "guests"  # the newcomer's own; and the folder of those that an agent has let in
+FILE, GUESTS = "invitation.json", "guests"  # the newcomer's own; and the folder of those that an agent has accepted
 BYTES_MAX = 2**16
 
 
@@ -43,7 +43,7 @@ def sign(invitation: Invitation, authority_folder: Path) -> bytes:
 
 
 def read(data: bytes, authority: x509.Certificate) -> Invitation:
-    """What is signed by this authority, and nothing else; otherwise an error that says why."""
+    """The invitation, if this authority signed it; otherwise an error that says why."""
     try:
         if len(data) > BYTES_MAX:
             raise AmbleError(f"an invitation of {len(data)} bytes was given; none has more than {BYTES_MAX}.")
@@ -55,7 +55,9 @@ def read(data: bytes, authority: x509.Certificate) -> Invitation:
         if isinstance(error, AmbleError):
             raise
         why = "its signature is wrong" if isinstance(error, InvalidSignature) else str(error)
-        raise AmbleError(f"this is no invitation by the run's authority ({why}); use what amble join made.") from error
+        raise AmbleError(
+            f"this is not an invitation by the run's authority ({why}); use the one that amble join made."
+        ) from error
     invitation = signed.invitation
     if not (toml.name.fits(invitation.name) and toml.host.fits(invitation.host) and toml.port.fits(invitation.port)):
         raise AmbleError(f"the invitation of {invitation.name!r} names no agent at a host and port; make a new one.")
@@ -67,17 +69,17 @@ def kept(folder: Path, authority_file: str = identity.AUTHORITY) -> Iterator[Inv
     if not (folder / GUESTS).is_dir():
         return
     authority = read_certificate(folder / authority_file)
-    found = []
+    invitations = []
     for path in sorted((folder / GUESTS).glob("*.json")):
         try:
-            found.append(read(path.read_bytes(), authority))
+            invitations.append(read(path.read_bytes(), authority))
         except (AmbleError, OSError) as error:
             raise AmbleError(f"{path} cannot be used: {error} Move it away if it is not of this run.") from error
-    yield from sorted(found, key=lambda invitation: invitation.index)
+    yield from sorted(invitations, key=lambda invitation: invitation.index)
 
 
 def keep(folder: Path, name: str, data: bytes) -> None:
-    """It is on the disk, whole, before anybody is told so."""
+    """It is completely on the disk before anybody is told."""
     (folder / GUESTS).mkdir(mode=0o700, exist_ok=True)
     part = folder / GUESTS / f".{name}.part"
     with part.open("wb") as file:
@@ -85,11 +87,11 @@ def keep(folder: Path, name: str, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(folder / GUESTS / f"{name}.json")
-    held = os.open(folder / GUESTS, os.O_RDONLY)
+    handle = os.open(folder / GUESTS, os.O_RDONLY)
     try:
-        os.fsync(held)  # its name, too
+        os.fsync(handle)  # its name, too
     finally:
-        os.close(held)
+        os.close(handle)
 
 
 def _content(invitation: Invitation) -> bytes:

@@ -1,4 +1,4 @@
-"""The two ends of a question: the way back to who asked, and the answer that is awaited."""
+"""The two ends of a question: the answer that is sent, and the answer that is awaited."""
 
 import logging
 import threading
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def refusal(reply: Any) -> str | None:
-    """Why the other agent refuses, fit for a log; None where this is Zenoh's own error, such as a time-out."""
+    """Why the other agent refuses, fit for a log; None if this is Zenoh's own error, such as a time-out."""
     said = bytes(reply.err.payload)
     if not said.startswith(REFUSED):
         return None
@@ -27,7 +27,7 @@ def refusal(reply: Any) -> str | None:
 
 
 class WayBack:
-    """The way back to who asked."""
+    """The way back to the asker."""
 
     def __init__(self, query: Any, key: Any, done: Callable[[], None], later: Callable[[Any], None]) -> None:
         self._query, self._key, self._done, self._later = query, key, done, later
@@ -74,7 +74,7 @@ class Awaited:
             said = refusal(reply)
             log.info("%s gave no answer: %s", self._to, "its time is over" if said is None else said)
         elif len(reply.ok.payload) > ANSWER_BYTES or not self._trusted():
-            log.warning("refused an answer of %s: it is too large, or somebody else has joined its session", self._to)
+            log.warning("refused an answer from %s: it is too large, or another agent has joined its session", self._to)
         else:
             self._proved()
             self._tell(bytes(reply.ok.payload))

@@ -1,4 +1,4 @@
-"""What Zenoh is told of an agent's address and neighbours, and who may say what."""
+"""Zenoh's configuration: an agent's address and neighbours, and who may send what."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ def settings(address: Address, only: Link | None = None) -> dict[str, Any]:
 
 
 def access(address: Address) -> dict[str, Any]:
-    """Who may say what: everything is denied but a neighbour's own part, by the common name of its certificate."""
+    """Who may send what: only a neighbour's own keys are allowed, by the common name of its certificate."""
     if address.insecure:
         return {"enabled": False}
     rules: list[dict[str, Any]] = []

@@ -1,8 +1,8 @@
-"""How a newcomer is announced: it dials its neighbours, before they know of it, and shows its invitation at the door.
+"""How a newcomer joins: it connects to its neighbours, before they know it, and shows its invitation at the door.
 
-The door, `amble/RUN/door/B`, is the one key that anybody with a certificate of the run's authority may ask. What is
-said there is believed for its signature only (trust/invitation.py). B then begins a new session, with the newcomer in
-its rules: Zenoh's access control cannot be changed while a session lasts.
+The door, `amble/RUN/door/B`, is the one key that anybody with a certificate of the run's authority may ask. Only the
+signature of what is shown there counts (trust/invitation.py). B then begins a new session, with the newcomer in its
+rules: Zenoh's access control cannot be changed while a session lasts.
 """
 
 import json
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class Answer(NamedTuple):
-    """What is said at a door."""
+    """A message at a door."""
 
     outcome: Literal["welcome", "busy", "refused", "silent"]
     reason: str = ""  # of a refusal
@@ -60,7 +60,7 @@ class Door:
                 else:
                     query.reply_err(BUSY if crowded else REFUSED + str(refusal).encode())
             except Exception as error:  # the session is closed: it will knock again
-                log.debug("a knock on %s was not answered: %s", self.key, error)
+                log.debug("a request to join on %s was not answered: %s", self.key, error)
             finally:
                 query.drop()
                 with self.lock:
@@ -82,7 +82,7 @@ def knock(address: Address, neighbour: Link, shown: bytes) -> Answer:
             for reply in session.get(door_key(address.run, neighbour.name), payload=shown, timeout=ANSWER_S):
                 if reply.ok is not None:
                     welcome = bytes(reply.ok.payload) == WELCOME
-                    return Answer("welcome") if welcome else Answer("refused", "it gave no answer of amble's")
+                    return Answer("welcome") if welcome else Answer("refused", "its answer is not one of amble")
                 if bytes(reply.err.payload) == BUSY:
                     return Answer("busy")
                 if (reason := refusal(reply)) is not None:
@@ -91,7 +91,7 @@ def knock(address: Address, neighbour: Link, shown: bytes) -> Answer:
         finally:
             session.close()
     except zenoh.ZError as error:
-        log.debug("nobody opened at %s: %s", neighbour.name, error)
+        log.debug("the request to join got no answer at %s: %s", neighbour.name, error)
         return Answer("silent")
 
 
@@ -107,4 +107,4 @@ def knock_at_all(address: Address, shown: bytes, is_up: Callable[[str], bool], e
                 refused = answer.outcome == "refused"
                 waiting[link] = time.monotonic() + (REFUSED_S if refused else AGAIN_S)
                 if refused:
-                    log.warning("%s does not let us in: %s", link.name, answer.reason)
+                    log.warning("%s does not accept us: %s", link.name, answer.reason)

@@ -1,6 +1,6 @@
 """Zenoh's own log, turned into ours: whom it refused and why, and why a neighbour cannot be reached.
 
-Zenoh says nothing unless it is told to, and then it writes to the standard output, whatever Python does with that. So
+Zenoh logs nothing unless it is told to, and then it writes to the standard output, whatever Python does with that. So
 the process's output is given to a pipe that is read here, and Python's own print goes on to where it went before.
 """
 
@@ -29,7 +29,7 @@ _begun = threading.Lock()
 
 
 def listen() -> None:
-    """Begin, before the first session is opened; once is enough, for it lasts as long as the process."""
+    """Begin, before the first session is opened; once is enough, because it lasts as long as the process."""
     if not _begun.acquire(blocking=False):
         return
     zenoh = need("zenoh", "live")
@@ -65,20 +65,20 @@ def _read(lines: IO[str], others: IO[str]) -> None:
             log.warning(sentence)
 
 
-def sentence_of(source: str, words: str) -> str:
-    """What one line of Zenoh's means to us; nothing, for most."""
-    if source.startswith("zenoh_link_tls") and (refused := REFUSED.match(words)):
+def sentence_of(source: str, sentence: str) -> str:
+    """What one line of Zenoh's log means for the user; "" for most lines."""
+    if source.startswith("zenoh_link_tls") and (refused := REFUSED.match(sentence)):
         other = ": it does not trust our certificate; are both folders of the same amble init?"
         return f"refused a connection: {refused[1]}" + (other if "DecryptError" in refused[1] else "")
-    if unreached := UNREACHED.match(words):
+    if unreached := UNREACHED.match(sentence):
         why = INNER.sub(r"\1", SOURCE_LINE.sub("", unreached[2]))
         if "invalid peer certificate" in why:
-            return f"{unreached[1]} is there, but {why}: are its folder and this one of the same amble init?"
+            return f"{unreached[1]} answers, but {why}: are its folder and this one of the same amble init?"
         if "deadline has elapsed" in why:
             why = (
-                f"no link within {OPEN_S:g} s, which must be time for {OPEN_TRIPS} round trips; is it there, does a "
+                f"no link within {OPEN_S:g} s, the time for {OPEN_TRIPS} round trips; is it up, does a "
                 f"firewall drop what is sent, does a round trip take longer than {OPEN_S / OPEN_TRIPS:g} s?"
             )
-            return f"cannot reach {unreached[1]}: {why} It is dialled until it is there"
-        return f"cannot reach {unreached[1]}: {why}; it is dialled until it is there"
+            return f"cannot reach {unreached[1]}: {why} It is tried until it answers"
+        return f"cannot reach {unreached[1]}: {why}; it is tried until it answers"
     return ""

@@ -1,9 +1,9 @@
 """Who is linked to us, by the names in the certificates: is a session shared, is a name there twice?
 
-Two things must not be believed. Somebody may add a link to a neighbour's session (Zenoh looks at the certificate of the
-first link only). And a neighbour's folder may have been copied, so that two agents have one name: each would count its
-data, which are the same. Then nobody of that name is listened to until only one is left. After a crash an old link may
-linger until the lease ends; a name that is there twice for longer than that is told to everybody.
+Two things must not be trusted. Somebody may add a link to a neighbour's session (Zenoh checks only the certificate of
+the first link). And a neighbour's folder may have been copied, so that two agents have one name and would count the
+same data twice. Then both are ignored until only one is left. After a crash an old link may linger until the lease
+ends; a name that exists twice for longer than that is reported to everybody.
 
 No clock and no I/O.
 """
@@ -21,7 +21,7 @@ class End(NamedTuple):
 
 
 class Links:
-    """The links that there are; for several threads."""
+    """All present links; safe for several threads."""
 
     def __init__(self, patience_s: float) -> None:
         self.patience_s = patience_s  # for which a restart explains two sessions of one name
@@ -31,7 +31,8 @@ class Links:
         self._lock = threading.Lock()
 
     def change(self, now: float, end: End, name: str | None) -> None:
-        """A link is there, or with None no longer. What follows is found here: this is seldom, messages are many."""
+        """A link was made, or with None lost. The consequences are computed here, because links change less often than
+        messages come."""
         with self._lock:
             self._names.pop(end, None)
             if name is not None:
@@ -71,6 +72,5 @@ class Links:
         ends = sorted(end for end, other in self._names.items() if other == name)
         who = " and ".join(f"session {end.session} from {end.there.split('/')[-1]}" for end in ends)
         return (
-            f"two agents call themselves {name}: {who}; stop one of them, for neither is listened to until only one is "
-            "left"
+            f"two agents have the name {name}: {who}; stop one of them, because both are ignored until only one is left"
         )

@@ -1,9 +1,8 @@
-"""Which neighbours answer: Zenoh says who has a link, and a link may be dead in one direction, or both.
-
-A neighbour is proved to be there at the moment at which a question went out to it that it answered later. While tokens
-are handed over, they prove enough. Where nothing was proved for half a lease, a probe is sent: a question that the
-neighbour's transport answers by itself, whatever the agent is busy with. Nothing proved for a lease and SLACK_S means
-that the neighbour is silent, until it answers a probe again.
+"""Which neighbours answer: Zenoh says who has a link, but a link may be dead in one direction, or in both. If a
+neighbour answers a question, this proves that it was alive when the question was sent. While tokens are handed over,
+they are proof enough. After half a lease without proof, a probe is sent: a question that the neighbour's transport
+answers by itself, whatever the agent is busy with. After a lease and SLACK_S without proof the neighbour counts as
+silent, until it answers a probe again.
 
 No clock and no I/O: the transport asks what is due, and says what was answered.
 """
@@ -31,7 +30,7 @@ class Pulse:
         return self.every_s / 2
 
     def begin(self, name: str, now: float) -> None:
-        """It has a new link, which proves as much as an answer; but who was silent is probed first."""
+        """It has a new link, which proves as much as an answer; but a silent neighbour is probed first."""
         with self._lock:
             self._proved_s[name] = now
             self._probed_s[name] = now - self.every_s if name in self._silent else now
@@ -49,7 +48,7 @@ class Pulse:
             self._silent.discard(name)
 
     def refuses(self, name: str) -> None:
-        """It answers that it does not listen to us: as good as silence."""
+        """It answers that it ignores us: this counts as silence."""
         with self._lock:
             self._silent.add(name)
 

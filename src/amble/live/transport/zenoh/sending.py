@@ -41,25 +41,26 @@ class Joiner:
         self._unfinished.clear()
 
     def take(self, header: bytes, part: bytes) -> bytes | None:
-        """The whole payload with its last part; None before that. What cannot be is a ValueError with the reason."""
+        """The whole payload, with its last part; None before that. An impossible part is a ValueError with the
+        reason."""
         if not header:
             if len(part) > self.bytes_max:
                 raise ValueError(f"it has more than {self.bytes_max} bytes")
             return part
         if len(header) != HEADER.size:
-            raise ValueError("its header is none of ours")
+            raise ValueError("its header is not one of amble")
         number, i, count = HEADER.unpack(header)
         if len(part) > self.bytes_max or (count - 1) * PART_BYTES >= self.bytes_max:
             raise ValueError(f"it has more than {self.bytes_max} bytes")
         if i == 0:
             self._unfinished[number] = []
             while len(self._unfinished) > UNFINISHED_MAX:
-                del self._unfinished[next(iter(self._unfinished))]  # the oldest, given up by who sent it
-        held = self._unfinished.get(number, [])
-        if len(held) != i or i >= count or (i < count - 1 and len(part) != PART_BYTES):
+                del self._unfinished[next(iter(self._unfinished))]  # the oldest, which its sender has abandoned
+        parts = self._unfinished.get(number, [])
+        if len(parts) != i or i >= count or (i < count - 1 and len(part) != PART_BYTES):
             self._unfinished.pop(number, None)
             raise ValueError("its parts do not follow each other")
-        held.append(part)
+        parts.append(part)
         if i < count - 1:
             return None
         whole = b"".join(self._unfinished.pop(number))
@@ -85,7 +86,7 @@ class Window:
         return True
 
     def leave(self, size: int) -> bool:
-        """What was sent with this size has been answered, or never will be; whether others wait for its room."""
+        """A part of this size was answered, or never will be; returns whether others wait for room."""
         with self._lock:
             self._free += max(size, LEAST_COST)
             return bool(self._waiting)

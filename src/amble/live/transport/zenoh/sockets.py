@@ -1,4 +1,4 @@
-"""What is done to sockets that Zenoh does not do by itself: its own are found among the open files of this process."""
+"""What Zenoh does not do with its own sockets, which are found among the open files of this process."""
 
 import contextlib
 import os
@@ -10,18 +10,18 @@ AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: what is unsent is thrown away, a
 
 
 def cut_off(here: str, there: str) -> bool:
-    """End the connection between these two of Zenoh's addresses, if there is one still; whether there was.
+    """End the connection between these two addresses of Zenoh, if it still exists; returns whether it did.
 
     A link that Zenoh has given up is closed only after what it is sending has been sent, and into a dead connection
     whose buffer is full that takes the quarter of an hour after which the system gives up. Until then the neighbour
     counts as there, and is not dialled.
     """
     ends = _address(here), _address(there)
-    for held in _sockets():
+    for connection in _sockets():
         with contextlib.suppress(OSError):
-            if (held.getsockname()[:2], held.getpeername()[:2]) == ends:
-                held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
-                held.shutdown(socket.SHUT_RDWR)
+            if (connection.getsockname()[:2], connection.getpeername()[:2]) == ends:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+                connection.shutdown(socket.SHUT_RDWR)
                 return True
     return False
 
@@ -33,7 +33,7 @@ def _address(locator: str) -> tuple[str, int]:
 
 
 def _sockets() -> Iterator[socket.socket]:
-    """Every connection of this process, each as a handle of its own: that it is closed here closes nothing."""
+    """Every connection of this process, each as a copied handle: closing it here does not close the connection."""
     try:
         files = [int(name) for name in os.listdir("/dev/fd")]
     except OSError:  # a system that does not show them
@@ -42,11 +42,11 @@ def _sockets() -> Iterator[socket.socket]:
         handle = -1
         try:
             handle = os.dup(file)
-            held = socket.socket(fileno=handle)
+            connection = socket.socket(fileno=handle)
         except OSError:  # no socket, or closed meanwhile
             if handle >= 0:
                 os.close(handle)
             continue
-        with held:
-            if held.type == socket.SOCK_STREAM and held.family in (socket.AF_INET, socket.AF_INET6):
-                yield held
+        with connection:
+            if connection.type == socket.SOCK_STREAM and connection.family in (socket.AF_INET, socket.AF_INET6):
+                yield connection

@@ -1,4 +1,4 @@
-"""Threads of Zenoh's that call us often, and keep what Python needs to know of them."""
+"""Keeps Python's state of Zenoh's threads, which call us often."""
 
 import ctypes
 import threading

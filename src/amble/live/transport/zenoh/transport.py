@@ -2,10 +2,9 @@
 
 An agent asks its neighbours and is asked by them, and by nobody else but at its door (door.py); nothing is sent that is
 not answered. What A asks B has the key `amble/RUN/B/from/A`. B lets only the certificate with the common name A use it
-(configuration.py has all that is allowed), so the sender that B hears of is the certified one. That A is there is said
-by `amble/RUN/alive/A`, which likewise only A can say.
-
-A neighbour is up if it says so, has a link (links.py), answers (pulse.py), and is there only once.
+(configuration.py has all that is allowed), so the sender that B hears of is the certified one. A announces itself by
+`amble/RUN/alive/A`, which only A can do. A neighbour is up if it announces itself, has a link (links.py), answers
+(pulse.py), and exists only once.
 
 What Zenoh calls runs in its threads. `ask` and `close` speak to Zenoh at once, in the caller's thread: a hand-over to
 another thread costs more than the question.
@@ -36,7 +35,7 @@ from amble.live.transport.zenoh.sockets import cut_off
 from amble.live.transport.zenoh.staying import stay
 
 GONE_S = 1.0  # for Zenoh to close a link that it has given up
-AGAIN_S = 60.0  # until the same is said again of a name that is there twice
+AGAIN_S = 60.0  # until a doubled name is logged again
 
 log = logging.getLogger(__name__)
 
@@ -192,7 +191,7 @@ class ZenohTransport:
                 answer.end()
 
         if not window.enter(len(part), send):
-            log.warning("a question to %s was given up: too many others wait", to)
+            log.warning("a question to %s was dropped: too many others wait", to)
             answered(None)
 
     def close(self) -> None:
@@ -206,7 +205,7 @@ class ZenohTransport:
                 self._worker.join()
             self._disconnect()
             for window in self._windows.values():
-                window.send()  # which tells those who wait that there is no answer
+                window.send()  # which tells the waiting callers that there is no answer
 
     def _disconnect(self) -> None:
         session, self._session = self._session, None
@@ -252,7 +251,7 @@ class ZenohTransport:
                 self._waiting += payload is not None
         except ValueError as refused:
             if (left_out := self._seldom((sender, type(refused)), time.monotonic())) is not None:
-                log.warning("refused a question of %s: %s%s", sender, refused, more(left_out))
+                log.warning("refused a question from %s: %s%s", sender, refused, more(left_out))
             query.reply_err(REFUSED + str(refused).encode())
             query.drop()
             return
@@ -267,7 +266,8 @@ class ZenohTransport:
             self._waiting -= 1
 
     def _refuse(self, sender: str, query: Any) -> None:
-        """Who is there twice is told so; before that is certain, and to whoever joined a session, nothing is said."""
+        """A name that exists twice is told so. Before that is certain, and to agents that joined a session, nothing is
+        sent."""
         sentence = self._links.doubled(time.monotonic()).get(sender)
         if sentence:
             query.reply_err(REFUSED + sentence.encode())
@@ -290,7 +290,7 @@ class ZenohTransport:
                 self._peer(name, up)
 
     def _linked(self, event: Any) -> None:
-        """Somebody with a certificate of this run is linked, or no longer; told before anything from there is heard."""
+        """An agent with a certificate of this run is linked, or no longer; called before any of its messages."""
         link, name, now = event.link, str(event.link.auth_identifier), time.monotonic()
         end, there = End(str(link.zid), link.src, link.dst), event.kind == self._zenoh.SampleKind.PUT
         if there:  # the addresses of one that is gone may be used again
@@ -299,9 +299,9 @@ class ZenohTransport:
             self._gone[end] = now
         self._links.change(now, end, name if there else None)
         if there and not self.address.insecure and name not in self._up:
-            log.warning("%s is certified as %s, who is no neighbour: it is not listened to", link.dst, name)
+            log.warning("%s has the certificate of %s, which is not a neighbour: it is ignored", link.dst, name)
         if there and self._links.joined(name):
-            log.warning("%s has joined the session of a neighbour; all links are made again", name)
+            log.warning("%s has joined the session of a neighbour; all links are set up again", name)
             self._later(self._restart or self._reconnect)
         if name in self._up:
             self._pulse.begin(name, now)
@@ -320,11 +320,11 @@ class ZenohTransport:
         return dict(said_of_us) | self._links.doubled(time.monotonic())
 
     def _beat(self) -> None:
-        """A few times in a lease: who answers, who is there twice, and which links are dead."""
+        """A few times per lease: checks who answers, which names exist twice, and which links are dead."""
         now = time.monotonic()
         for end in [end for end, since_s in list(self._gone.items()) if now - since_s > GONE_S]:
             if self._gone.pop(end, None) is not None and cut_off(end.here, end.there):
-                log.info("the connection with %s, which was given up, is cut off", end.there)
+                log.info("the connection with %s, which no longer answered, is closed", end.there)
         for name, sentence in self._links.doubled(now).items():
             self._say(name, sentence)
         linked = [name for name, there in self._alive_said.items() if there and self._alone(name)]
@@ -346,7 +346,7 @@ class ZenohTransport:
                     return  # nobody answered in time, which _beat sees by itself
                 self._pulse.refuses(name)
                 self._refused[name] = said
-                self._say(f"refused by {name}", f"{name} does not listen to us: {said}")
+                self._say(f"refused by {name}", f"{name} ignores us: {said}")
             else:
                 self._refused.pop(name, None)
                 self._pulse.proved(name, asked_s)
@@ -364,7 +364,7 @@ class ZenohTransport:
         )
 
     def _say(self, about: str, sentence: str) -> None:
-        """An error, but not again and again."""
+        """Logs an error, but not repeatedly."""
         now = time.monotonic()
         if now - self._said_s.get(about, -AGAIN_S) >= AGAIN_S:
             self._said_s[about] = now
