@@ -35,7 +35,7 @@ def some_problem(kind="least squares", agents=20, features=12, rows=15, seed=0):
     rng = np.random.default_rng(seed)
     if kind == "least squares":
         given_rows = [some_rows(kind, rng, rows, features) for _ in range(agents)]
-        return amble.Problem.from_agents(given_rows, ridge=0.0, intercept=False, scale=False)
+        return amble.Problem.from_agents(given_rows, ridge=0.0, intercept=False, scale=False, weights="agents")
     X = rng.normal(size=(agents * rows, features))
     y = (X @ rng.normal(size=features) + rng.normal(size=len(X)) > 0).astype(int)
     return amble.Problem.from_arrays(X, y, task="classification", agents=agents, ridge=1e-2)

@@ -32,7 +32,9 @@ def make_problem(agents=N, features=P, sizes=(5, 7, 9, 12, 16, 21, 30, 40), seed
     for d in np.resize(sizes, agents):
         X = rng.normal(size=(d, features))
         rows.append((X, X @ (1 + rng.normal(size=features)) + 0.1 * rng.normal(size=d)))
-    return amble.Problem.from_agents(rows, **{"ridge": 0.1, "intercept": False, "scale": False, **options})
+    return amble.Problem.from_agents(
+        rows, **{"ridge": 0.1, "intercept": False, "scale": False, "weights": "agents", **options}
+    )
 
 
 PROBLEM = make_problem()
@@ -147,7 +149,7 @@ def conditioned(condition, agents, features, rows, seed):
     X = (tall * np.logspace(0, -np.log10(condition) / 2, features)) @ turn
     parts = np.split(X, agents)
     rows_of = [(part, part @ (1 + rng.normal(size=features)) + 0.1 * rng.normal(size=rows)) for part in parts]
-    problem = amble.Problem.from_agents(rows_of, ridge=0.0, intercept=False, scale=False)
+    problem = amble.Problem.from_agents(rows_of, ridge=0.0, intercept=False, scale=False, weights="agents")
     assert np.isclose(np.linalg.cond(problem.total.A), condition, rtol=1e-3)
     return problem, X, np.concatenate([y for _, y in rows_of])
 

@@ -26,7 +26,7 @@ NO_MODEL, INTERRUPTED, TERMINATED = 3, 130, 143
 
 def make(folder, agents=3, method=None, stop=ENDLESS, **timing):
     data = amble.load("diabetes")
-    problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=0.01)
+    problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=0.01, weights="agents")
     network, timing = amble.networks.complete(agents), {"patience_s": 1.0, "silence_s": 10.0, "pause_s": 0.005} | timing
     config = configure(problem, method or amble.Relay(tokens=2), network, stop, 0, timing)
     return Cluster.create(folder, config, rows_of(problem, data.X, data.y)), problem

@@ -39,7 +39,7 @@ def run(*words):
 
 def make(folder, agents=3):
     data = amble.load("diabetes")
-    problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=0.01)
+    problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=0.01, weights="agents")
     network = amble.networks.complete(agents)
     config = configure(problem, amble.Relay(tokens=2), network, {"hops": 10**9}, 0, {"pause_s": 0.02})
     return Cluster.create(folder, config, rows_of(problem, data.X, data.y))

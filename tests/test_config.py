@@ -372,7 +372,7 @@ def test_an_agents_objective_is_the_simulators(classes, intercept):
     labels = {} if classes == 0 else {"labels": np.unique(y).tolist()}
     task = "classification" if classes else "regression"
     parts = [(X[:7], y[:7]), (X[7:20], y[7:20]), (X[20:], y[20:])]
-    whole = amble.Problem.from_agents(parts, task=task, ridge=0.01, intercept=intercept)
+    whole = amble.Problem.from_agents(parts, task=task, ridge=0.01, intercept=intercept, weights="agents")
     scaling = whole.scaling
     scale = {"X_mean": scaling.X_mean.tolist(), "X_std": scaling.X_std.tolist()}
     if not classes:

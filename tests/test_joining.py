@@ -56,7 +56,7 @@ def wait_for_the_optimum(cluster, names, seconds=40.0):
 )
 def test_one_comes_and_one_goes_while_the_run_goes_on(tmp_path, method, pause_s):
     data = amble.load("diabetes")
-    problem = amble.Problem.from_arrays(data.X[:350], data.y[:350], agents=FOUNDERS, ridge=0.01)
+    problem = amble.Problem.from_arrays(data.X[:350], data.y[:350], agents=FOUNDERS, ridge=0.01, weights="agents")
     network = amble.networks.complete(FOUNDERS)
     config = configure(problem, method, network, {"hops": 10**9}, 0, {"patience_s": 15.0, "pause_s": pause_s})
     with Cluster.create(tmp_path / "run", config, rows_of(problem, data.X, data.y)) as cluster:
@@ -95,7 +95,7 @@ def test_one_comes_and_one_goes_while_the_run_goes_on(tmp_path, method, pause_s)
 @pytest.mark.long
 def test_a_run_goes_on_without_an_agent_that_never_came_though_it_had_the_token(tmp_path):
     data = amble.load("diabetes")
-    problem = amble.Problem.from_arrays(data.X, data.y, agents=4, ridge=0.01)
+    problem = amble.Problem.from_arrays(data.X, data.y, agents=4, ridge=0.01, weights="agents")
     timing = {"patience_s": 1.0, "silence_s": 3.0, "pause_s": 0.005}
     config = configure(problem, amble.Relay(), amble.networks.complete(4), {"hops": 10**9}, 0, timing)
     with Cluster.create(tmp_path / "run", config, rows_of(problem, data.X, data.y)) as cluster:

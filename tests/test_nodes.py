@@ -14,7 +14,7 @@ from amble.live.records import collect
 from live_nodes import WITHIN_S, Nodes
 
 DATA = amble.load("diabetes")
-PROBLEM = amble.Problem.from_arrays(DATA.X, DATA.y, agents=3, ridge=0.01)
+PROBLEM = amble.Problem.from_arrays(DATA.X, DATA.y, agents=3, ridge=0.01, weights="agents")
 
 
 @pytest.fixture

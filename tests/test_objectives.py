@@ -35,7 +35,9 @@ def test_every_named_loss_keeps_the_contract(name):
     y = y - y.min() if classes else X[:, 0] ** 2
     problem = amble.Problem.from_arrays(X, y, agents=4, task=None if classes else "regression", loss=name, ridge=1e-2)
     w = np.random.default_rng(1).normal(size=problem.dimension)
-    assert problem.dimension == kind.unknowns(X.shape[1] + 1, classes)
+    intercept = problem.settings["intercept"]
+    assert intercept == (kind.link() != "hazard")
+    assert problem.dimension == kind.unknowns(X.shape[1] + intercept, classes)
     each = [problem.objective(i) for i in range(4)]
     assert all(type(f) is kind for f in each)
     check_objective(each[0], problem.dimension)
@@ -43,8 +45,8 @@ def test_every_named_loss_keeps_the_contract(name):
         total = sum(getattr(f, of)(w) for f in each)
         np.testing.assert_allclose(getattr(problem.total, of)(w), total, rtol=1e-10, atol=1e-12)
     assert np.linalg.norm(problem.grad(problem.optimum().w)) < 1e-8
-    rows, models = np.column_stack([X, np.ones(len(X))]), w[None]
-    like = for_model(len(w), rows.shape[1], classes)
+    rows, models = np.column_stack([X, np.ones(len(X))]) if intercept else X, w[None]
+    like = for_model(len(w), rows.shape[1], classes, name)
     assert np.array_equal(kind.predict(models, rows), like.predict(models, rows))
     assert all((f.flops(work) > 0).all() for f in each for work in ("grad", "prox", "hessian"))
 

@@ -35,7 +35,7 @@ def test_local_loss_is_the_mean_over_local_data(kind):
     task = "regression" if kind == "least squares" else "classification"
     held = [some_rows(kind, rng, d, 3) for d in (2, 9, 5)]
     held[0][1][:] = [0, 1]
-    problem = amble.Problem.from_agents(held, task=task, ridge=0.0, intercept=False, scale=False)
+    problem = amble.Problem.from_agents(held, task=task, ridge=0.0, intercept=False, scale=False, weights="agents")
     w = rng.normal(size=3)
     for i, (X, y) in enumerate(held):
         losses = (X @ w - y) ** 2 / 2 if kind == "least squares" else np.log(1 + np.exp(-(2 * y - 1) * (X @ w)))

@@ -42,7 +42,7 @@ def run(*words, timeout=60):
 
 def make(folder, agents=3, stop=ENDLESS, network=None, method=None, **timing):
     data = amble.load("diabetes")
-    problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=0.01)
+    problem = amble.Problem.from_arrays(data.X, data.y, agents=agents, ridge=0.01, weights="agents")
     network = network or amble.networks.complete(agents)
     config = configure(
         problem, method or amble.Relay(tokens=2), network, stop, 0, {"silence_s": 60.0, "pause_s": 0.01} | timing

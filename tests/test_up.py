@@ -89,7 +89,7 @@ def done(tmp_path_factory):
 
 def test_the_model_is_the_optimum_of_all_rows(done):
     folder, said = done
-    best = split(load("diabetes"), agents=4, ridge=0.01).optimum().w
+    best = split(load("diabetes"), agents=4, ridge=0.01, weights="agents").optimum().w
     w = trained.load(folder / trained.FILE).w
     assert np.linalg.norm(w - best) <= 1e-6 * np.linalg.norm(best)
     assert "the model has converged" in said
@@ -203,7 +203,7 @@ def test_predict_on_files_with_and_without_the_target(done, tmp_path):
     assert told.returncode == 0
     assert "NMSE 0.4" in told.stderr
     guess = np.loadtxt(tmp_path / "out.csv", skiprows=1)
-    problem = split(data, agents=4, ridge=0.01)
+    problem = split(data, agents=4, ridge=0.01, weights="agents")
     np.testing.assert_allclose(guess, problem.predict(trained.load(folder / "model.npz").w, data.X), rtol=1e-9)
     for name in ("without.csv", "rows.npz"):
         told = amble("predict", folder / "model.npz", tmp_path / name)
@@ -324,7 +324,7 @@ def test_a_report_can_be_made_of_it(done):
     assert (np.diff(run.history["time_s"]) >= 0).all()
     assert run.stopped == "tolerance"
     with pytest.raises(AmbleError, match="other data or settings"):
-        resume(run, split(load("diabetes"), agents=4, ridge=0.01), hops=10**6)
+        resume(run, split(load("diabetes"), agents=4, ridge=0.01, weights="agents"), hops=10**6)
 
 
 @pytest.mark.parametrize("method", ["Relay:tokens=2", "WPG:alpha=0.1,tokens=2", "API-BCD:tokens=2,token_rule=tracked"])
@@ -356,7 +356,7 @@ def test_an_initial_model_of_other_data_is_refused(done, tmp_path):
 
 def test_the_models_of_the_run_are_those_in_the_agents_journals(done):
     folder, _ = done
-    run, problem = load_run(folder / "run"), split(load("diabetes"), agents=4, ridge=0.01)
+    run, problem = load_run(folder / "run"), split(load("diabetes"), agents=4, ridge=0.01, weights="agents")
     for k, x in enumerate(run.models):
         config = AgentConfig.read(folder / f"agent0{k}")
         objective = config.objective(*config.read_data(folder / f"agent0{k}"))

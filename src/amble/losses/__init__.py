@@ -9,10 +9,12 @@ Every objective has
     curvature                      the mean curvature: trace of the Hessian (or an upper bound of it) over p
     curvatures                     the same for each unknown: the Hessian's diagonal at zero (optional)
     smoothness                     L: the gradient is L-Lipschitz
-    local_smoothness               in place of it where no L holds everywhere: that around the targets. Methods whose step
-                                   rests on L refuse such a loss, and its curvature is that at zero
-    reach(step)                    how far a step moves the linear predictor of any row, where the curvature follows from
-                                   that predictor (optional): Relay's full form limits it
+    local_smoothness               in place of it where no L holds everywhere: that around the targets. Methods whose
+                                   step rests on L refuse such a loss, and its curvature is that at zero
+    reach(step)                    how far a step moves the linear predictor of any row (optional: of a loss whose
+                                   curvature follows from that predictor); Relay's full form limits it
+    excess(w)                      what makes of the Hessian a quadratic that is nowhere below the loss (optional: of a
+                                   loss with straight parts); Relay's full form adds it while the token moves
     share                          the agent's part in the sum: 1, or N d_i / D where rows are weighed
     quadratic                      whether the Hessian is the same everywhere
     flops(kind)                    operations of one "grad", "prox" or "hessian", for the fixed cost model

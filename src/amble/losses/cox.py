@@ -89,8 +89,12 @@ class Cox(NamedTuple):
         0.366
         """
         order = np.argsort(np.where(rows > 0, -np.abs(y), np.inf), axis=-1, kind="stable")
-        X, y, rows = (np.take_along_axis(a, order[(..., *[None] * (a.ndim - y.ndim))], y.ndim - 1) for a in (X, y, rows))
-        X = np.where(rows[..., None] > 0, X - np.average(X, axis=-2, weights=rows[..., None] + 0 * X, keepdims=True), 0.0)
+        X, y, rows = (
+            np.take_along_axis(a, order[(..., *[None] * (a.ndim - y.ndim))], y.ndim - 1) for a in (X, y, rows)
+        )
+        X = np.where(
+            rows[..., None] > 0, X - np.average(X, axis=-2, weights=rows[..., None] + 0 * X, keepdims=True), 0.0
+        )
         event, time = ((y > 0) & (rows > 0)).astype(np.float64), np.where(rows > 0, np.abs(y), 0.0)
         first = np.concatenate([np.ones_like(time[..., :1]), np.diff(time, axis=-1)], axis=-1) != 0
         place = np.broadcast_to(np.arange(time.shape[-1]), time.shape)

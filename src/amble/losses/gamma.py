@@ -72,7 +72,7 @@ class Gamma(NamedTuple):
         >>> X, rows, ridge = np.array([[0.0], [1.0], [2.0]]), np.full(3, 1 / 3), np.zeros(1)
         >>> f = amble.Gamma.build(X, np.array([1.0, 2.0, 3.0]), rows, ridge)
         >>> round(float(f.value(np.zeros(1))), 3)
-        0.765
+        0.403
         """
         offset = np.broadcast_to(np.asarray(offset, np.float64), rows.shape)
         log_y = np.log(np.where(rows > 0, y, 1.0)) - offset  # padding has a target of zero

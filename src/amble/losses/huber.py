@@ -7,8 +7,6 @@ no harder. Targets are in units of their standard deviation, unless they are not
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from amble.arrays import Array, namespace
 from amble.losses import newton
 from amble.losses.rows import largest, pooled
@@ -98,7 +96,7 @@ class Huber(NamedTuple):
         return newton.minimise(self, center, weight, start)
 
     def excess(self, w: Array) -> Array:
-        """What the rows on the straight line add to the Hessian, so that the quadratic at w is nowhere below the loss."""
+        """What rows on the straight line add to the Hessian, so that the quadratic at w is nowhere below the loss."""
         size = abs(self._residuals(w))
         rows = namespace(w).where(size > DELTA, self.rows * DELTA / namespace(w).maximum(size, DELTA), 0.0)
         return self.X.T @ (rows[:, None] * self.X)

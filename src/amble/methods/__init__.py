@@ -28,6 +28,7 @@ import numpy as np
 
 from amble.arrays import Array, Tree
 from amble.errors import AmbleError, unknown
+from amble.losses import LOSSES
 from amble.losses.objective import Objective, knows
 from amble.losses.penalty import Penalty
 from amble.methods import registry
@@ -164,6 +165,12 @@ def check(method: Kind, problem: Dealt | None = None) -> Kind:
     if problem is None:
         return method
     method = check_penalty(method, problem)
+    if problem.loss is not None and "smoothness" in needs(method) and not knows(LOSSES[problem.loss], "smoothness"):
+        given = "give rho, or choose" if knows(method, "rho") else "choose"
+        raise AmbleError(
+            f"{method.label} steps by a bound L of the loss's curvature, and loss={problem.loss!r} has none that holds "
+            f"everywhere; {given} another method, such as Relay in its full form."
+        )
     for name in (*method.work, *needs(method)):
         if problem.own is not None and not all(knows(f, name) for f in problem.own):
             raise AmbleError(f"{method.label} asks your objectives for {name}, and they have none; give them one.")

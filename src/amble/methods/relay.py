@@ -66,7 +66,11 @@ class Relay:
         m     guard * curvature * min(1, |z - z_last| / |z|); the guard starts at 0.01, grows tenfold at a visit
               that finds the token moving faster than at the last, and shrinks tenfold (to 0.01) at one that does not.
               Each unknown has its own curvature here where the largest is above 1e4 times the smallest, as with columns
-              of unlike units
+              of unlike units, and for the losses of the next line
+        reach poisson, gamma and cox bend by an exponential, so H and grad f_i are taken at the point on the way from
+              the agent's last one to z up to which no row's x.w changes by more than 2; near the end that is z
+        excess H of huber has while the token moves also its share min(1, |z - z_last| / |z|) of the rows on the
+              straight part, each at 1.35 / |residual|: the quadratic is then nowhere below the loss
 
     Parameters
     ----------

@@ -24,7 +24,9 @@ def problem() -> Problem:
     """Any data will do: ten rows per agent."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3))
-    return Problem.from_arrays(X, X @ [1.0, -2.0, 0.5] + rng.normal(size=50), agents=5, name="five agents", weights="agents")
+    return Problem.from_arrays(
+        X, X @ [1.0, -2.0, 0.5] + rng.normal(size=50), agents=5, name="five agents", weights="agents"
+    )
 
 
 def worked_example() -> Run:

@@ -11,7 +11,7 @@ from amble.data.partition import Parts, holdings
 from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, is_number, unknown
 from amble.losses import LOSSES, choose
-from amble.problem.extras import Extras, refuse_offset
+from amble.problem.extras import NONE, Extras, refuse_offset
 from amble.problem.penalising import spread, without_pins
 
 WEIGHTS = ("agents", "rows")
@@ -74,9 +74,7 @@ def check_rows(X: ArrayLike, y: ArrayLike | None, task: str, whose: str) -> tupl
     return X, y
 
 
-def fit_scaling(
-    X: Array, y: Targets, scale: bool, link: str, intercept: bool = True, extra: Extras = Extras()
-) -> Scaling:
+def fit_scaling(X: Array, y: Targets, scale: bool, link: str, intercept: bool = True, extra: Extras = NONE) -> Scaling:
     """Means and standard deviations of the training rows, by their weights; a constant column is only shifted."""
     weight, offset = extra
 
@@ -133,7 +131,7 @@ def assemble(
     scale: bool = True,
     weights: str = "rows",
     loss: str | None = None,
-    extra: Extras = Extras(),
+    extra: Extras = NONE,
     offset_test: Array | None = None,
     **penalties: Any,
 ) -> dict[str, Any]:
@@ -220,7 +218,7 @@ def stack(
     classes: int,
     weights: str,
     loss: str | None = None,
-    extra: Extras = Extras(),
+    extra: Extras = NONE,
 ) -> Tree:
     """Each agent's objective, stacked."""
     kind: Any = LOSSES[choose(loss, classes)]  # Any: not every loss takes an offset

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amble.arrays import Array
+from amble.arrays import Array, Indices
 from amble.errors import AmbleError
 from amble.losses import LOSSES
 
@@ -17,9 +17,12 @@ class Extras(NamedTuple):
     weight: Array | None = None
     offset: Array | None = None  # with the logarithm of the exposure in it
 
-    def of(self, chosen: ArrayLike) -> "Extras":
+    def of(self, chosen: Indices) -> "Extras":
         """Those of some rows."""
         return Extras(*(None if each is None else each[chosen] for each in self))
+
+
+NONE = Extras()
 
 
 def extras(
@@ -66,7 +69,9 @@ def of_agents(
     given = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
     for name, lists in given.items():
         if lists is not None and len(lists) != len(rows):
-            raise AmbleError(f"{name} was given for {len(lists)} agents, and there are {len(rows)}; give one list each.")
+            raise AmbleError(
+                f"{name} was given for {len(lists)} agents, and there are {len(rows)}; give one list each."
+            )
     each = [
         extras(count, f"agent {i}", **{name: None if lists is None else lists[i] for name, lists in given.items()})
         for i, count in enumerate(rows)

@@ -52,7 +52,7 @@ def guess(W: Array, rows: Array, classes: int, loss: str | None = None, offset: 
         raise AmbleError(
             f"the model has {numbers} numbers and these rows {unknowns} unknowns; give a model of such rows."
         )
-    return kind.predict(W, rows, offset) if kind.link() == "log" else kind.predict(W, rows)
+    return np.asarray(kind.predict(W, rows, offset) if kind.link() == "log" else kind.predict(W, rows))
 
 
 def score(predicted: Targets, y: Targets, mean: float, regression: bool) -> Array:

@@ -98,7 +98,7 @@ class Problem:
         >>> import amble
         >>> problem = amble.split(amble.load("diabetes"), agents=20)
         >>> round(problem.optimum().value, 3)
-        4.853
+        4.842
         """
         return verified(self)
 
@@ -118,7 +118,7 @@ class Problem:
         >>> import amble
         >>> problem = amble.split(amble.load("diabetes"), agents=20)
         >>> round(float(problem.value(problem.optimum().w)), 3)
-        4.853
+        4.842
         """
         loss = self.total.value(w) if self.total is not None else sum(f.value(w) for f in self.own or ())
         return loss if self.penalty is None else loss + self.penalty.value(w)
@@ -164,7 +164,7 @@ class Problem:
         >>> import amble
         >>> problem = amble.split(amble.load("diabetes"), agents=20)
         >>> problem.predict(problem.optimum().w, amble.load("diabetes").X[:3]).round()
-        array([208.,  69., 179.])
+        array([208.,  68., 180.])
         """
         if self.scaling is None:
             raise AmbleError("this problem was made from objectives, not from rows; it has nothing to predict with.")
@@ -194,23 +194,22 @@ class Problem:
     def metrics(self, W: Array) -> Array:
         """The metric of several models, computed in blocks, so that memory stays bounded.
 
-                Parameters
-                ----------
-                W : one model per row
+        Parameters
+        ----------
+        W : one model per row
 
-                Returns
-                -------
-                array with the metric of each
+        Returns
+        -------
+        array with the metric of each
 
-                Example
-                -------
-                >>> import numpy as np
-        from numpy.typing import ArrayLike
-                >>> import amble
-                >>> problem = amble.split(amble.load("diabetes"), agents=20)
-                >>> w = problem.optimum().w
-                >>> problem.metrics(np.array([w, 0 * w])).round(2)
-                array([0.48, 1.  ])
+        Example
+        -------
+        >>> import numpy as np
+        >>> import amble
+        >>> problem = amble.split(amble.load("diabetes"), agents=20)
+        >>> w = problem.optimum().w
+        >>> problem.metrics(np.array([w, 0 * w])).round(2)
+        array([0.48, 1.  ])
         """
         return metrics(W, self.heldout, 0 if self.labels is None else len(self.labels), self.loss)
 
@@ -281,10 +280,10 @@ class Problem:
 
         Parameters
         ----------
-        X, y : rows (d, p) and targets (d): arrays, lists or a DataFrame, whose column names are kept. A target of cox is
-            the time of an event, or minus the time at which the row was censored
-        task : regression or classification; without it, that of the loss or, without one, targets that are text or whole
-            numbers of at most 20 values are labels, as in `read_file`
+        X, y : rows (d, p) and targets (d): arrays, lists or a DataFrame, whose column names are kept. A target of cox
+            is the time of an event, or minus the time at which the row was censored
+        task : regression or classification; without it, that of the loss or, without one, targets that are text or
+            whole numbers of at most 20 values are labels, as in `read_file`
         agents : how many, by default 20
         X_test, y_test : rows to judge models by, which no agent has
         how : even, sorted, by-label, dirichlet, by-sizes

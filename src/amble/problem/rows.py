@@ -116,11 +116,11 @@ def hold_out(data: Dataset, test: float, seed: int) -> Dataset:
             raise AmbleError(f"{data.name} has too few rows per group to hold some out; give more rows, or test=0.")
     kept = np.setdiff1d(order, out)
     extra = extras(len(y), data.name, data.sample_weight, data.offset, data.exposure)
-    rest = {"groups": groups, "sample_weight": extra.weight, "offset": extra.offset}
-    chosen = {name: None if each is None else each[kept] for name, each in rest.items()}
-    moved = None if extra.offset is None else extra.offset[out]
-    test_rows = {"X_test": X[out], "y_test": y[out], "offset_test": moved}
-    return replace(data, X=X[kept], y=y[kept], **test_rows, **chosen, exposure=None)
+    rest, mine = None if groups is None else groups[kept], extra.of(kept)
+    trained = replace(
+        data, X=X[kept], y=y[kept], groups=rest, sample_weight=mine.weight, offset=mine.offset, exposure=None
+    )
+    return replace(trained, X_test=X[out], y_test=y[out], offset_test=extra.of(out).offset)
 
 
 def check_pairs(rows: Sequence[tuple[ArrayLike, ArrayLike]]) -> list[tuple[ArrayLike, ArrayLike]]:

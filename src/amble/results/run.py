@@ -145,7 +145,7 @@ class Run:
         >>> data = amble.load("diabetes")
         >>> run = amble.simulate(amble.Relay(), amble.split(data), hops=20)
         >>> run.predict(data.X[:3]).round()
-        array([208.,  69., 179.])
+        array([208.,  68., 180.])
         """
         about = self.problem
         if about.get("scaling") is None:

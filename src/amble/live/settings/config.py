@@ -90,7 +90,7 @@ class Config:
         method = make_method(given["method"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
-            about = SimpleNamespace(dimension=model.dimension, own=None, agents=len(peers), penalty=None)
+            about = SimpleNamespace(dimension=model.dimension, own=None, loss=None, agents=len(peers), penalty=None)
             method = methods.check(method, about)
         exact = visits.kind_for(method).exact
         room = given.get("room", min(ROOM, PLACES_MAX - len(peers)) if exact else 0)
