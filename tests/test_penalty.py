@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_classification
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression
@@ -146,6 +146,7 @@ def conditions(penalty, W, T, z):
     return broken.max() / (np.abs(T).max() + np.abs(W).max() * np.abs(z).max())
 
 
+@example(seed=73907, p=11, n=1, strength=1.0, spread=2.0, warm=True)  # one row, and columns of each kind
 @settings(max_examples=80, deadline=None)
 @given(
     seed=st.integers(0, 10**6),

@@ -133,16 +133,21 @@ class Search(NamedTuple):
         return xp.where(inside[:, None] & inside, self.A, 0.0) + xp.diag(xp.where(inside, 0.0, 1.0))
 
     def solved(self, u: Array) -> tuple[Array, Any]:
-        """The minimiser with these zeros and signs, or the way to it as far as no sign changes; and whether it is the
-        minimiser of all. Either is no higher than u."""
+        """The minimiser of these signs or, where some change on the way, with those held at zero too; and whether it is
+        the minimiser of all. It is no higher than u."""
         xp = namespace(u)
-        inside, sign = self.face(u)
-        v = xp.linalg.solve(self.system(inside), xp.where(inside, self.b - self.l1 * sign, 0.0))
-        crosses = self.bounded & (u * v < 0)
-        places = xp.where(crosses, u / xp.where(crosses, u - v, 1.0), 1.0)  # of each crossing, on the way from u to v
-        first = xp.min(places)
-        short = xp.where(crosses & (places <= first), 0.0, u + first * (v - u))
-        u = xp.where(xp.any(crosses), short, v)
+
+        def step(state: tuple[Array, Any]) -> tuple[Array, Any]:
+            u, _ = state
+            inside, sign = self.face(u)
+            v = xp.linalg.solve(self.system(inside), xp.where(inside, self.b - self.l1 * sign, 0.0))
+            crosses = self.bounded & (u * v < 0)
+            places = xp.where(crosses, u / xp.where(crosses, u - v, 1.0), 1.0)  # of each crossing, on the way to v
+            first = xp.min(places)
+            short = xp.where(crosses & (places <= first), 0.0, u + first * (v - u))
+            return xp.where(xp.any(crosses), short, v), xp.any(crosses)
+
+        u, _ = while_loop(xp, lambda state: state[1], step, (u, xp.asarray(True)))
         slope = self.b - self.A @ u
         rises = xp.where(self.positive, slope, abs(slope)) > self.l1 + self.noise(u)
-        return u, ~xp.any(crosses) & ~xp.any(rises & (u == 0) & self.bounded)
+        return u, ~xp.any(rises & (u == 0) & self.bounded)

@@ -106,11 +106,11 @@ class Config:
         room = settings.get("room", min(ROOM, PLACES_MAX - len(peers)) if exact else 0)
         if room and not exact:
             raise AmbleError(
-                f"room = {room} was settings, and no agent can join a run of {method.label} later; leave it out."
+                f"room = {room} was given, and no agent can join a run of {method.label} later; leave it out."
             )
         if len(peers) + room > PLACES_MAX:
             raise AmbleError(
-                f"{len(peers)} agents and room = {room} were settings; a run has at most {PLACES_MAX} places."
+                f"{len(peers)} agents and room = {room} were given; a run has at most {PLACES_MAX} places."
             )
         return cls(
             name=settings["name"],
