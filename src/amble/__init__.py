@@ -20,6 +20,8 @@ _HOMES = {
     "amble.results.loading": ["load_run"],
     "amble.results.model": ["Model"],
     "amble.results.run": ["Run"],
+    "amble.results.penalty_path": ["PenaltyPath"],
+    "amble.simulation.path": ["path"],
     "amble.simulation.simulate": ["resume", "simulate"],
     "amble.schedule.timing": ["Timing"],
 }

@@ -15,10 +15,12 @@ from amble.problem.split import split as split
 from amble.results.choosing import load_model as load_model
 from amble.results.loading import load_run as load_run
 from amble.results.model import Model as Model
+from amble.results.penalty_path import PenaltyPath as PenaltyPath
 from amble.results.run import Run as Run
 from amble.schedule.timing import Timing as Timing
 from amble.simulation.comparison import Comparison as Comparison
 from amble.simulation.comparison import compare as compare
+from amble.simulation.path import path as path
 from amble.simulation.simulate import resume as resume
 from amble.simulation.simulate import simulate as simulate
 

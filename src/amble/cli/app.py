@@ -7,7 +7,7 @@ from typer.core import TyperGroup
 
 # the groups of `amble --help` and the order of the commands in them; every command has its place here
 PANELS = {
-    "Simulate": ("compare", "reproduce", "report", "draw"),
+    "Simulate": ("compare", "path", "reproduce", "report", "draw"),
     "Live": ("up", "init", "agent", "status", "stop", "join", "leave", "collect", "replay", "chaos"),
     "Data": ("data", "predict", "summary"),
 }

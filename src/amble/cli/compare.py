@@ -31,6 +31,8 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 
 `amble compare --data digits --how dirichlet --alpha 0.1` - agents that hold unlike labels
 
+`amble compare -m Relay --l1 0.01 --unpenalised age` - the lasso: some coefficients are exactly zero
+
 `amble compare --timing link:latency_s=0.01,bytes_per_s=1e6`
 
 `amble compare --walk metropolis --timing walkman --time-s 500`
@@ -90,6 +92,16 @@ def compare(
     ridge: Annotated[
         float | None, of(SPLIT, help="Weight of the squared model in the loss.  [default: 0.0001]")
     ] = None,
+    l1: Annotated[
+        float | None, of(SPLIT, "--l1", help="Weight of the sum of absolute values: for full Relay.  [default: 0]")
+    ] = None,
+    positive: Annotated[
+        str | None,
+        of(SPLIT, metavar="<column,...>", help="Coefficients that may not be below zero: for full Relay; or all."),
+    ] = None,
+    unpenalised: Annotated[
+        str | None, of(SPLIT, metavar="<column,...>", help="Columns without ridge and l1, by name or number.")
+    ] = None,
     weights: Annotated[
         str | None, of(SPLIT, help="What counts alike in the sum: rows or agents.  [default: rows]")
     ] = None,
@@ -142,13 +154,15 @@ def compare(
     from amble.data.packed import read_npy
     from amble.progress import interruptible
     from amble.simulation.comparison import file_name
-    from amble.simulation.experiment import Experiment, parse, parse_sizes, parse_slow, read
+    from amble.simulation.experiment import Experiment, parse, parse_columns, parse_sizes, parse_slow, read
 
     given: dict[str, Any] = {} if experiment is None else read(experiment)
     for key in ("experiment", "no_scale", "no_intercept", "timing", "slow", "method", "again"):
         del options[key]
     options |= {
         "one_hot": one_hot or None,
+        "positive": True if positive == "all" else None if positive is None else parse_columns(positive),
+        "unpenalised": None if unpenalised is None else parse_columns(unpenalised),
         "sizes": None if sizes is None else parse_sizes(sizes),
         "scale": False if no_scale else None,
         "intercept": False if no_intercept else None,

@@ -10,6 +10,7 @@ import numpy as np
 from amble.arrays import Array, Indices, Tree
 from amble.engines import State, first_lost
 from amble.errors import AmbleError, need
+from amble.losses.penalty import Penalty
 from amble.methods import Method, RoundMethod, TokenMethod, is_round, rules
 from amble.methods.parameters import traced, with_traced
 from amble.networks.network import Network
@@ -31,6 +32,7 @@ class Compiled:
         with self.jax.enable_x64(True):
             self.objectives = self.jax.device_put(problem.stacked)
             self.initial = self.jax.device_put(np.asarray(initial, np.float64))
+            self.penalty = self.jax.device_put(problem.penalty)  # None is a tree without leaves
             self.links = self.jax.device_put(_links(method, network)) if is_round(method) else ()
         self._block: tuple[Any, int, Any, Any] = (None, -1, None, None)  # of which schedule, which block, its columns
 
@@ -51,7 +53,9 @@ class Compiled:
                     self._block = (schedule, number, *columns)
                 _, _, agent, token = self._block
                 span = (begin - number * BLOCK, stop - number * BLOCK, number * BLOCK)
-                state = _hops()(self.shape, self.settings, self.objectives, state, self.initial, agent, token, *span)
+                state = _hops()(
+                    self.shape, self.settings, self.objectives, state, self.initial, self.penalty, agent, token, *span
+                )
                 begin = stop
             self.jax.block_until_ready(state.x_sum)
         return state
@@ -63,7 +67,7 @@ class Compiled:
 
     def read(self, state: State) -> tuple[Array, Array]:
         with self.jax.enable_x64(True):
-            model, local = _read()(self.shape, self.agents, self.settings, state, self.initial)
+            model, local = _read()(self.shape, self.agents, self.settings, state, self.initial, self.penalty)
         return np.asarray(model), np.asarray(local)
 
 
@@ -129,13 +133,14 @@ def _hops() -> Any:
         objectives: Tree,
         state: State,
         initial: Array,
+        penalty: Penalty | None,
         agent: Any,
         token: Any,
         begin: Any,
         end: Any,
         offset: Any,
     ) -> State:
-        rule = rules(with_traced(method, settings), initial)
+        rule = rules(with_traced(method, settings), initial, penalty)
 
         def ahead(state: State, k: Any) -> Any:
             """The rows of hop k. They travel in the loop's state: were they read where they are used, the compiler
@@ -219,11 +224,13 @@ def _rounds() -> Any:
 def _read() -> Any:
     import jax
 
-    def read(method: Method, agents: int, settings: dict[str, Any], state: State, initial: Array) -> tuple[Any, Any]:
+    def read(
+        method: Method, agents: int, settings: dict[str, Any], state: State, initial: Array, penalty: Penalty | None
+    ) -> tuple[Any, Any]:
         method = with_traced(method, settings)
         local = state.x_sum / agents
         if is_round(method):
             return jax.vmap(method.say)(state.agents).mean(axis=0), local
-        return jax.vmap(rules(method, initial).estimate)(state.tokens).mean(axis=0), local
+        return jax.vmap(rules(method, initial, penalty).estimate)(state.tokens).mean(axis=0), local
 
     return jax.jit(read, static_argnums=(0, 1))

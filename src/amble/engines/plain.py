@@ -37,7 +37,7 @@ class Plain:
                 state = self._round(self.method, state, k)
             return state
         assert isinstance(schedule, Schedule)
-        rule = rules(self.method, self.initial)
+        rule = rules(self.method, self.initial, self.problem.penalty)
         x_sum, lost = state.x_sum, state.lost
         hops = zip(
             range(begin, end), schedule.agent[begin:end].tolist(), schedule.token[begin:end].tolist(), strict=True
@@ -83,7 +83,7 @@ class Plain:
             N = self.problem.agents
             said = [self.method.say(tree_map(lambda a: a[i], state.agents)) for i in range(N)]  # noqa: B023
             return sum(said, np.zeros_like(self.initial)) / N, local
-        rule, M = rules(self.method, self.initial), self.method.tokens
+        rule, M = rules(self.method, self.initial, self.problem.penalty), self.method.tokens
         tokens = [tree_map(lambda a: a[m], state.tokens) for m in range(M)]  # noqa: B023
         return sum((rule.estimate(token) for token in tokens), np.zeros_like(self.initial)) / M, local
 

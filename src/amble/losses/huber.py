@@ -95,6 +95,12 @@ class Huber(NamedTuple):
     def prox(self, center: Array, weight: Array, start: Array) -> Array:
         return newton.minimise(self, center, weight, start)
 
+    def excess(self, w: Array) -> Array:
+        """What the rows on the straight line add to the Hessian, so that the quadratic at w is nowhere below the loss."""
+        size = abs(self._residuals(w))
+        rows = namespace(w).where(size > DELTA, self.rows * DELTA / namespace(w).maximum(size, DELTA), 0.0)
+        return self.X.T @ (rows[:, None] * self.X)
+
     def _residuals(self, w: Array) -> Array:
         return self.X @ w - self.y
 

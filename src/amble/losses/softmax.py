@@ -1,7 +1,7 @@
 """f(w) = sum_l rows_l [ log sum_c exp(W_c.x_l) - W_{y_l}.x_l ] + ridge/2 |w without intercepts|^2, W = w as (C, p).
 
 Adding the same number to all classes' intercepts changes no probability, so the loss alone has a line of minimisers.
-One more term, 1/2 sum_j pin_j (sum_c W_cj)^2 over the coordinates without a ridge, is zero at the shortest one only.
+One more term, 1/2 sum_j pin_j (sum_c W_cj)^2 over the coordinates without a penalty, is zero at the shortest one only.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ import numpy as np
 
 from amble.arrays import Array, namespace
 from amble.losses import newton
+from amble.losses.penalty import Penalty
 from amble.losses.rows import pooled
 
 
@@ -74,6 +75,11 @@ class Softmax(NamedTuple):
         pin = np.where(ridge == 0, np.diagonal(gram, axis1=-2, axis2=-1), 0.0) / classes
         L = np.linalg.eigvalsh(gram)[..., -1] + ridge.max(axis=-1)
         return Softmax(X, Y, rows, np.concatenate([ridge] * classes, axis=-1), pin, L)
+
+    def under(self, penalty: Penalty) -> "Softmax":
+        """Without pins where another penalty than the ridge chooses among the minimisers."""
+        first = self.pin.shape[-1]  # unknowns of the first class; the others' are alike
+        return self._replace(pin=np.where((penalty.l1 > 0)[:first] | penalty.positive[:first], 0.0, self.pin))
 
     def pooled(self) -> "Softmax":
         return pooled(self, ("X", "Y", "rows"))

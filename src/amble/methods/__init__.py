@@ -29,6 +29,7 @@ import numpy as np
 from amble.arrays import Array, Tree
 from amble.errors import AmbleError, unknown
 from amble.losses.objective import Objective, knows
+from amble.losses.penalty import Penalty
 from amble.methods import registry
 from amble.methods.absent import Absent
 from amble.methods.boards import BoardRules
@@ -57,24 +58,26 @@ _KINDS: list[Any] = [kind for kind in vars(registry).values() if isinstance(kind
 METHODS: dict[str, type[Any]] = {kind.label: kind for kind in _KINDS}
 
 __all__ = [
-    "METHODS", "Method", "RoundMethod", "TokenMethod", "check", "first_state", "from_settings", "is_gift", "is_round",
-    "message_numbers", "positive", "round_units", "rules", "settings", "tokens", "tunable", "with_setting",
+    "METHODS", "Method", "RoundMethod", "TokenMethod", "check", "check_penalty", "first_state", "from_settings",
+    "is_gift", "is_round", "message_numbers", "positive", "round_units", "rules", "settings", "tokens", "tunable",
+    "with_setting",
 ]  # fmt: skip
 
 
 @overload
-def rules(method: RoundMethod, start: Array | None = None) -> RoundRules: ...
+def rules(method: RoundMethod, start: Array | None = None, penalty: Penalty | None = None) -> RoundRules: ...
 @overload
-def rules(method: TokenMethod, start: Array | None = None) -> TokenRules: ...
+def rules(method: TokenMethod, start: Array | None = None, penalty: Penalty | None = None) -> TokenRules: ...
 
 
-def rules(method: Method, start: Array | None = None) -> Rules:
+def rules(method: Method, start: Array | None = None, penalty: Penalty | None = None) -> Rules:
     """What the engines call: the method itself, or the bookkeeping around its gift or local step.
 
-    `start` is the initial model (None: zero), for which a token without gifts stands.
+    `start` is the initial model (None: zero), for which a token without gifts stands. `penalty` is the problem's, which
+    `check` has found that the method can take.
     """
     if is_gift(method):
-        return GiftRules(method, start) if method.tokens == 1 else BoardRules(method, start)
+        return GiftRules(method, start, penalty) if method.tokens == 1 else BoardRules(method, start, penalty)
     if is_copy(method):
         return CopyRules(method)
     return method
@@ -140,6 +143,18 @@ def find(name: str) -> type[Any]:
     return kind
 
 
+def check_penalty(method: Kind, problem: Dealt) -> Kind:
+    """The method with what it left open chosen for this problem, or a sentence where it cannot take its penalty."""
+    method = for_problem(method, problem)
+    if problem.penalty is not None and not (is_gift(method) and method.weigh == "full"):
+        form = f" in its {method.form} form" if isinstance(method, registry.Relay) else ""
+        raise AmbleError(
+            f"{method.label}{form} cannot take l1= or positive=; use the full form of Relay, "
+            'amble.Relay(form="full") or -m Relay:form=full, or ridge= alone.'
+        )
+    return method
+
+
 def check(method: Kind, problem: Dealt | None = None) -> Kind:
     """The method with its settings checked, for this problem; more tokens than agents is allowed, with a warning."""
     if isinstance(method, Absent):
@@ -148,7 +163,7 @@ def check(method: Kind, problem: Dealt | None = None) -> Kind:
     check_settings(method)
     if problem is None:
         return method
-    method = for_problem(method, problem)
+    method = check_penalty(method, problem)
     for name in (*method.work, *needs(method)):
         if problem.own is not None and not all(knows(f, name) for f in problem.own):
             raise AmbleError(f"{method.label} asks your objectives for {name}, and they have none; give them one.")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from amble.arrays import Array, namespace
 from amble.losses.objective import Objective
+from amble.losses.penalty import Penalty
 from amble.methods.gifts import Slot, estimate, message_numbers, nothing, opening
 from amble.methods.protocol import GiftMethod
 
@@ -55,6 +56,7 @@ class BoardRules:
 
     method: GiftMethod
     start: Array | None = None  # the initial model; None: zero
+    penalty: Penalty | None = None  # on the sum of all gifts' losses
 
     def message_numbers(self, p: int) -> int:
         return int(self.method.tokens) * (message_numbers(self.method, p) + 1)
@@ -76,16 +78,17 @@ class BoardRules:
 
     def visit(self, f: Objective, agent: Agent, slot: NoSlot, token: Token) -> tuple[Agent, NoSlot, Token]:
         board = newer(agent.board, token.board)
-        own, v, w = self.method.gift(f, agent.own, self.read(board))
+        own, v, w = self.method.gift(f, agent.own, self.read(board, agent.x))
         board = add(board, token.m, v - agent.given.v, w - agent.given.w)
         return Agent(own, Slot(v, w), board), slot, token._replace(board=board)
 
     def estimate(self, token: Token) -> Array:
         return self.read(token.board)
 
-    def read(self, board: Board) -> Array:
+    def read(self, board: Board, near: Array | None = None) -> Array:
         """The model that all ledgers of a board represent together."""
-        return estimate(self.method, board.total.sum(axis=0), board.weight.sum(axis=0), self.start)
+        total, weight = board.total.sum(axis=0), board.weight.sum(axis=0)
+        return estimate(self.method, total, weight, self.start, self.penalty, near)
 
 
 def newer(one: Board, other: Board) -> Board:

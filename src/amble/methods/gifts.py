@@ -12,7 +12,8 @@ How gifts weigh is the method's `weigh`:
              that z' = z + (v - slot.v) / N, which is eq. 8 when the gift is x'. Each agent counts as having given the
              initial model, so that x_i = z = start
     scalar   each gift brings its weight, and the token begins empty: no agent needs to know N
-    full     the weight is a symmetric matrix, and z solves  weight z = total
+    full     the weight is a symmetric matrix, and z solves  weight z = total; under a penalty of the problem's, z
+             minimises the token's quadratic and the penalty (losses/penalty.py)
 
 An empty token represents the initial model, and so does a full one in all directions that no gift has determined yet.
 
@@ -24,9 +25,8 @@ from typing import Any, NamedTuple
 
 from amble.arrays import Array, namespace
 from amble.losses.objective import Objective
+from amble.losses.penalty import SINGULAR, Penalty
 from amble.methods.protocol import GiftMethod
-
-SINGULAR = 1e-12  # of the diagonal: added to the weight, and taken out of the solution again
 
 
 class Token(NamedTuple):
@@ -56,10 +56,22 @@ def opening(method: GiftMethod, start: Array, agents: float, tokens: int) -> Tok
     return Token(gifts * v, gifts)
 
 
-def estimate(method: GiftMethod, total: Array, weight: Array, start: Array | None = None) -> Array:
-    """z: the model that an account represents; `start` (by default zero) while it is empty."""
+def estimate(
+    method: GiftMethod,
+    total: Array,
+    weight: Array,
+    start: Array | None = None,
+    penalty: Penalty | None = None,
+    near: Array | None = None,
+) -> Array:
+    """z: the model that an account represents; `start` (by default zero) while it is empty.
+
+    `near` is where the search for the minimiser under a penalty begins, by default `start`.
+    """
     xp = namespace(total)
     start = xp.zeros_like(total) if start is None else start
+    if penalty is not None:
+        return penalty.minimiser(total, weight, start, near)
     if method.weigh != "full":
         return xp.where(weight == 0, start, total / xp.where(weight == 0, 1.0, weight))
     # in the scaling of the weight's own diagonal, so that the units of the columns do not matter
@@ -84,6 +96,7 @@ class GiftRules:
 
     method: GiftMethod
     start: Array | None = None  # the initial model; None: zero
+    penalty: Penalty | None = None  # on the sum of all gifts' losses
 
     def message_numbers(self, p: int) -> int:
         return message_numbers(self.method, p)
@@ -98,8 +111,8 @@ class GiftRules:
         return opening(self.method, start, agents, 1)
 
     def visit(self, f: Objective, agent: Any, slot: Slot, token: Token) -> tuple[Any, Slot, Token]:
-        agent, v, w = self.method.gift(f, agent, self.estimate(token))
+        agent, v, w = self.method.gift(f, agent, self.estimate(token, agent.x))
         return agent, Slot(v, w), Token(token.total + (v - slot.v), token.weight + (w - slot.w))
 
-    def estimate(self, token: Token) -> Array:
-        return estimate(self.method, token.total, token.weight, self.start)
+    def estimate(self, token: Token, near: Array | None = None) -> Array:
+        return estimate(self.method, token.total, token.weight, self.start, self.penalty, near)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from amble.arrays import Array, Indices, Number
 from amble.losses.objective import Objective
+from amble.losses.penalty import Penalty
 from amble.methods.absent import Absent
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class Dealt(Protocol):
     def dimension(self) -> int: ...
     @property
     def own(self) -> Sequence[object] | None: ...
+    @property
+    def penalty(self) -> Penalty | None: ...
 
 
 class Links(Protocol):

@@ -4,17 +4,20 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array, Number, namespace, norm
+from amble.errors import AmbleError
 from amble.losses.objective import Objective, knows, number_of
 from amble.methods.parameters import method
 from amble.methods.protocol import Dealt
 
 FULL_UP_TO = 128  # unknowns: a full message is then at most 8,384 numbers, 67 kB
+PENALISED_UP_TO = 1000  # the same under a penalty that only the full form takes: 4 MB
 BALANCE, FACTOR = 3.0, 1.5  # residual balancing: beyond this ratio of the residuals, beta by this factor
 BETA_RANGE = 1e3  # beta stays within this factor of the curvature, either way
 FROZEN = 1e-9  # relative residual below which beta stays: what is left of the residuals is rounding
 GUARD = 0.01  # of the curvature: the full form's Levenberg term while the token moves
 GROWTH = 10.0  # the guard times this when the token moves relatively further than at the last visit, else divided by it
 GUARD_MAX = 1e3
+REACH = 2.0  # of the linear predictor between two visits: exp(2) is the factor by which a curvature may change
 UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, from which on their units differ
 
 
@@ -55,7 +58,9 @@ class Relay:
         v = L z - grad f_i(z),  w = L,   L = smoothness of f_i
 
     where
-        form  auto takes full up to 128 unknowns (a message of 67 kB), then scalar; gradient where nothing else goes
+        form  auto takes full up to 128 unknowns (a message of 67 kB), then scalar; gradient where nothing else goes. A
+              problem with l1= or positive= takes full up to 1,000 unknowns (4 MB), and no other form:
+              z = argmin 1/2 z' weight z - total' z + N l1 |z|_1
         beta  starts at the mean curvature of f_i; r = |x' - z|, s = |z - z_last|: beta 1.5 times up if r > 3 s, down if
               s > 3 r, within 1e-3 .. 1e3 of the curvature, and frozen once both are below 1e-9 |z|
         m     guard * curvature * min(1, |z - z_last| / |z|); the guard starts at 0.01, grows tenfold at a visit
@@ -86,6 +91,15 @@ class Relay:
         """The method with its form chosen, if it is auto."""
         if self.form != "auto":
             return self
+
+        if problem.penalty is not None:
+            p = problem.dimension
+            if p > PENALISED_UP_TO:
+                raise AmbleError(
+                    f"only the full form of Relay takes l1= or positive=, and {p:,} unknowns are messages of "
+                    f'{4e-6 * p * p:,.3g} MB; give form="full" if you want that, or ridge= alone.'
+                )
+            return replace(self, form="full")
 
         def have(name: str) -> bool:
             return all(knows(f, name) for f in problem.own or ())
@@ -135,9 +149,20 @@ def full(f: Objective, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
     wild = (agent.visits > 1) & (moved > agent.moved)
     guard = xp.where(first, GUARD, xp.where(wild, agent.guard * GROWTH, agent.guard / GROWTH))
     guard = xp.clip(guard, GUARD, GUARD_MAX)
-    m = guard * curvature * xp.where(first, 1.0, xp.minimum(1.0, moved))
-    H = f.hessian(z) + m * xp.eye(z.shape[-1])
-    return Seen(z, moved, guard, agent.visits + 1), H @ z - f.grad(z), H
+    unsettled = xp.where(first, 1.0, xp.minimum(1.0, moved))
+    x = within_reach(xp, f, agent.x, z)
+    H = f.hessian(x) + guard * curvature * unsettled * xp.eye(z.shape[-1])
+    if knows(f, "excess"):
+        H = H + unsettled * number_of(f, "excess", None)(x)
+    return Seen(x, moved, guard, agent.visits + 1), H @ x - f.grad(x), H
+
+
+def within_reach(xp: Any, f: Objective, last: Array, z: Array) -> Array:
+    """z or, where a loss would bend there quite differently from at the last visit, the part of the way to it."""
+    if not knows(f, "reach"):
+        return z
+    reach = number_of(f, "reach", None)(z - last)
+    return xp.where(reach <= REACH, z, last + REACH / xp.maximum(reach, REACH) * (z - last))
 
 
 def even_units(xp: Any, f: Objective) -> Number:
@@ -147,7 +172,7 @@ def even_units(xp: Any, f: Objective) -> Number:
         return f.curvature
     largest = xp.max(each)
     uneven = largest > UNEVEN * xp.min(xp.where(each > 0, each, largest))
-    return xp.where(uneven, each, f.curvature)
+    return each if knows(f, "reach") else xp.where(uneven, each, f.curvature)
 
 
 def scalar(f: Objective, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:

@@ -1,6 +1,6 @@
 """From rows to stacked objectives: check, scale, add the intercept, weigh, stack what each agent holds."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, is_number, unknown
 from amble.losses import LOSSES, choose
 from amble.problem.extras import NO_EXTRAS, Extras, refuse_offset
+from amble.problem.penalising import spread, without_pins
 
 WEIGHTS = ("agents", "rows")
 AGENTS_AT_A_TIME = 512
@@ -112,10 +113,11 @@ def targets_in_units(y: Targets, scaling: Scaling, labels: Iterable[object] | No
     return np.array([number[label] for label in values.tolist()])[place]
 
 
-def ridges(ridge: float, columns: int, intercept: bool) -> Array:
-    """The penalty on each unknown: none on the intercept, which is the last."""
+def ridges(ridge: float, columns: int, intercept: bool, unpenalised: Sequence[int] = ()) -> Array:
+    """The penalty on each unknown: none on the intercept, which is the last, and on columns that are to have none."""
     penalty = np.full(columns, float(ridge))
     penalty[columns - intercept :] = 0.0
+    penalty[list(unpenalised)] = 0.0
     return penalty
 
 
@@ -133,6 +135,7 @@ def assemble(
     loss: str | None = None,
     extra: Extras = NO_EXTRAS,
     offset_test: Array | None = None,
+    **penalties: Any,
 ) -> dict[str, Any]:
     """The fields of a Problem that follow from rows and who holds them."""
     if weights not in WEIGHTS:
@@ -179,12 +182,16 @@ def assemble(
                 "every test target is the mean of the training targets, so NMSE would divide by zero; give other test "
                 "rows, or none."
             )
-    stacked = stack(rows, wanted, parts, ridges(ridge, rows.shape[1], intercept), classes, weights, loss, extra)
+    each = ridges(ridge, rows.shape[1], intercept, penalties.get("unpenalised", ()))
+    dimension = kind.unknowns(rows.shape[1], classes)
+    penalty = spread(penalties, len(parts), X.shape[1], intercept, dimension)
+    stacked = without_pins(stack(rows, wanted, parts, each, classes, weights, loss, extra), penalty)
     return {
         "agents": len(parts),
-        "dimension": kind.unknowns(rows.shape[1], classes),
+        "dimension": dimension,
         "stacked": stacked,
         "total": stacked.pooled(),
+        "penalty": penalty,
         "heldout": held,
         "labels": labels,
         "scaling": scaling,

@@ -15,8 +15,10 @@ from amble.arrays import Array, Number, norm
 from amble.errors import AmbleError
 from amble.losses.newton import TOLERANCE, minimise
 from amble.losses.objective import NamedLoss, Objective, knows, smoothness_of
+from amble.losses.penalty import Penalty
 
 UNASKED_UP_TO = 10_000  # unknowns of built-in losses: beyond it, finding the optimum may take longer than the run
+UNASKED_UP_TO_PENALISED = 2_000  # the same under a penalty, where each step takes the whole Hessian
 UNASKED_UP_TO_OWN = 1_000  # the same for losses of a user's own, which may be expensive
 STILL = 1e-6  # of the model: what moves less between the last two proximal steps has arrived
 LOWER = 0.99  # of the value at a point: less at twice the point shows that it is no minimiser
@@ -36,6 +38,9 @@ BENT_BACK = 1e-6  # of the slopes' length: a change of slope against the way tha
 LANCZOS_STEPS = 40
 DIFFERENCE = 1e-4  # of the model's length: the step of a difference of gradients
 ROUNDING = 1e-12  # of a loss: smaller differences say nothing
+NEWTON_STEPS_PENALISED, STUCK_STEPS = 200, 3  # at most; without progress
+SHORTEST = 1e-12  # of a step
+ROUNDING_SLOPE, SLOPE_PENALISED = 1e-15, 1e-10  # of the slope at zero: less is rounding; more is no optimum
 NEGATIVE = 1e-4  # of the largest curvature: a negative one beyond it is more than the difference's error
 Times = Callable[[Array], Array]  # a gradient, or the product of a matrix with a vector
 
@@ -88,17 +93,21 @@ class Losses(Protocol):
     @property
     def total(self) -> NamedLoss | None: ...
     @property
+    def penalty(self) -> Penalty | None: ...
+    @property
     def own(self) -> Sequence[Objective] | None: ...
     def value(self, w: Array, /) -> Number: ...
     def grad(self, w: Array, /) -> Array: ...
 
 
 def find(problem: Losses, watch: Watch | None = None) -> Optimum | NoOptimum:
-    """The minimiser of sum_i f_i (the shortest, if there are several), or why it is not known."""
+    """The minimiser of sum_i f_i and the penalty (the shortest, if there are several), or why it is not known."""
     watch = watch or Watch()
     try:
         if problem.total is None:
             w = of_own(problem, problem.own or (), watch)
+        elif problem.penalty is not None:
+            w = of_penalised(problem.total, problem.penalty, np.zeros(problem.dimension), watch)
         elif problem.total.quadratic:
             w = of_quadratic(problem.total, np.zeros(problem.dimension))
         else:
@@ -149,6 +158,44 @@ def of_convex(f: NamedLoss, zero: Array, watch: Watch) -> Array:
             "1e-4."
         )
     return w
+
+
+def of_penalised(f: NamedLoss, penalty: Penalty, w: Array, watch: Watch) -> Array:
+    """Newton's method with the penalty as it is (proximal Newton): each step minimises the losses' quadratic model and
+    the penalty, and is halved until the sum of both falls. The slopes that are left say whether it has arrived."""
+
+    def value(w: Array) -> float:
+        return float(f.value(w) + penalty.value(w))
+
+    def slope(w: Array, g: Array, H: Array) -> float:
+        """The largest that is left, each in the units of its curvature."""
+        each = np.sqrt(np.diagonal(H) + penalty.ridge)
+        return float(np.max(penalty.slopes(w, g) / np.where(each > 0, each, 1.0)))
+
+    g, H = f.grad(w), f.hessian(w)
+    best, stuck, left = w, 0, slope(w, g, H)
+    first = float(np.max(abs(g) / np.sqrt(np.maximum(np.diagonal(H), 1e-300)), where=np.diagonal(H) > 0, initial=0.0))
+    for _ in range(NEWTON_STEPS_PENALISED):
+        if left <= ROUNDING_SLOPE * first or stuck > STUCK_STEPS:
+            break
+        watch.count()
+        d = penalty.minimiser(H @ w - g, H, w, w) - w
+        fall = g @ d + penalty.value(w + d) - penalty.value(w)  # without the curvature: zero at most
+        t, here = 1.0, value(w)
+        while not value(w + t * d) <= here + 1e-4 * t * fall + ROUNDING * abs(here) and t > SHORTEST:
+            t /= 2
+        w = w + t * d
+        g, H = f.grad(w), f.hessian(w)
+        now = slope(w, g, H)
+        best, left, stuck = (w, now, 0) if now < left else (best, left, stuck + 1)
+    free = np.where(penalty.l1 > 0, 0.0, best)  # what has no corner: where it could go on, the losses fall for ever
+    if not left <= SLOPE_PENALISED * first or f.value(best + free) < LOWER * f.value(best):
+        raise AmbleError(
+            f"there is no centralised optimum under this penalty, or none was found: a slope of {left:.0e} is left, of "
+            f"{first:.0e} that the losses have at zero; columns without a penalty may separate the classes: leave none "
+            "unpenalised."
+        )
+    return best
 
 
 class Watched:

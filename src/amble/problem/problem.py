@@ -15,10 +15,12 @@ from amble.data.partition import Parts
 from amble.data.targets import Targets
 from amble.errors import AmbleError, shown
 from amble.losses import LOSSES, Loss, NamedLoss, Objective, named, own
+from amble.losses.penalty import Penalty
 from amble.problem.assemble import Heldout, Scaling, assemble
 from amble.problem.dealing import Rows, deal, gather
 from amble.problem.extras import Extras, extras, of_agents
 from amble.problem.optimum import Optimum
+from amble.problem.penalising import penalty_settings
 from amble.problem.prediction import check_model, metrics, predict
 from amble.problem.reference import Searched, verified
 from amble.problem.rows import heldout_rows, task_of
@@ -27,6 +29,8 @@ from amble.problem.rows import heldout_rows, task_of
 @dataclass(frozen=True, eq=False)
 class Problem:
     """min_w sum_i f_i(w), f_i known to agent i alone. Made by `split`, `from_arrays`, `from_agents`, `from_objectives`.
+
+    With an l1 penalty, or coefficients that may not be negative, sum_i f_i(w) + N l1 |w|_1: see `penalty`.
 
     `stacked` holds built-in objectives as one NamedTuple of arrays whose first axis is the agent; objectives of your
     own are in `own`, one object per agent.
@@ -39,6 +43,7 @@ class Problem:
     stacked: Tree = None
     own: Sequence[Objective] | None = None
     total: NamedLoss | None = None  # sum_i f_i as one objective, for evaluation only: no agent could compute it
+    penalty: Penalty | None = None  # on the whole sum, beside the ridge that the losses hold
     heldout: Heldout | None = None
     labels: Targets | None = None  # the classes in the order of the model's columns
     settings: dict[str, Any] = field(default_factory=dict)
@@ -84,7 +89,7 @@ class Problem:
 
         Returns
         -------
-        Optimum : `w`, the minimiser of sum_i f_i (the shortest, if there are several), and `value`, its loss
+        Optimum : `w`, the minimiser of sum_i f_i and the penalty (the shortest, if there are several), and `value`
 
         Raises
         ------
@@ -100,7 +105,7 @@ class Problem:
         return verified(self)
 
     def value(self, w: Array) -> Number:
-        """The loss of all agents together, sum_i f_i(w).
+        """The loss of all agents together, sum_i f_i(w), and the penalty, if there is one.
 
         Parameters
         ----------
@@ -117,10 +122,11 @@ class Problem:
         >>> round(float(problem.value(problem.optimum().w)), 3)
         4.853
         """
-        return self.total.value(w) if self.total is not None else sum(f.value(w) for f in self.own or ())
+        loss = self.total.value(w) if self.total is not None else sum(f.value(w) for f in self.own or ())
+        return loss if self.penalty is None else loss + self.penalty.value(w)
 
     def grad(self, w: Array) -> Array:
-        """The gradient of sum_i f_i.
+        """The gradient of sum_i f_i, without the penalty, which may have corners.
 
         Parameters
         ----------
@@ -238,6 +244,8 @@ class Problem:
         sha = hashlib.sha256(f"{self.task} {self.agents} {self.dimension}".encode())
         for leaf in self.stacked or ():
             sha.update(np.ascontiguousarray(leaf).data)
+        for leaf in self.penalty or ():
+            sha.update(np.ascontiguousarray(leaf).data)
         # objectives of your own are known by what they answer at one point each
         for answer in own.answers(self.own or (), self.dimension):
             sha.update(answer.tobytes())
@@ -256,6 +264,9 @@ class Problem:
         groups: ArrayLike | None = None,
         seed: int = 0,
         ridge: float = 1e-4,
+        l1: float = 0.0,
+        positive: bool | Sequence[int | str] = False,
+        unpenalised: Sequence[int | str] = (),
         intercept: bool = True,
         scale: bool = True,
         weights: str = "rows",
@@ -283,7 +294,12 @@ class Problem:
         alpha : of dirichlet, by default 0.5: the smaller, the less alike agents are
         sizes : of by-sizes: rows per agent or, as numbers with a point, proportions
         seed : of the dealing
-        ridge : the penalty ridge/2 |w|^2, not on the intercept
+        ridge : the penalty ridge/2 |w|^2 beside the mean loss, not on the intercept
+        l1 : the penalty l1 |w|_1 beside the mean loss, not on the intercept: some coefficients are then exactly zero.
+            scikit-learn's ElasticNet(alpha, l1_ratio) has l1 = alpha l1_ratio and ridge = alpha (1 - l1_ratio). Of the
+            methods the full form of Relay takes it
+        positive : columns whose coefficients may not be below zero: True for all, or a list of names or numbers
+        unpenalised : columns without ridge and l1: a list of names or numbers
         intercept : whether the model has one; that of cox never has
         scale : whether columns (and the target of a regression) are brought to mean 0 and standard deviation 1. Targets
             of poisson, gamma and cox stay as they are
@@ -312,6 +328,7 @@ class Problem:
         rows = deal(X, y, task_of(task, loss), agents, how, groups, seed, alpha, sizes)
         extra = extras(len(rows.y), "the data", sample_weight, offset, exposure)
         options = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights, "loss": loss}
+        options |= penalty_settings(l1, positive, unpenalised, rows.X.shape[1], rows.columns)
         return from_rows(rows, name, X_test, y_test, options, extra, offset_test)
 
     @staticmethod
@@ -322,6 +339,9 @@ class Problem:
         X_test: ArrayLike | None = None,
         y_test: ArrayLike | None = None,
         ridge: float = 1e-4,
+        l1: float = 0.0,
+        positive: bool | Sequence[int | str] = False,
+        unpenalised: Sequence[int | str] = (),
         intercept: bool = True,
         scale: bool = True,
         weights: str = "rows",
@@ -337,7 +357,8 @@ class Problem:
         Parameters
         ----------
         rows : one pair (X, y) per agent
-        task, X_test, y_test, ridge, intercept, scale, weights, loss, name, offset_test : as of `from_arrays`
+        task, X_test, y_test, ridge, l1, positive, unpenalised, intercept, scale, weights, loss, name, offset_test : as
+            of `from_arrays`
         sample_weight, offset, exposure : as of `from_arrays`, but a list with an array per agent
 
         Returns
@@ -353,6 +374,7 @@ class Problem:
         """
         options = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights, "loss": loss}
         held = gather(rows, task_of(task, loss))
+        options |= penalty_settings(l1, positive, unpenalised, held.X.shape[1], held.columns)
         extra = of_agents([len(part) for part in held.parts], sample_weight, offset, exposure)
         return from_rows(held, name, X_test, y_test, options, extra, offset_test)
 

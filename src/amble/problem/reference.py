@@ -39,6 +39,8 @@ def known(problem: Sought, watch: Watch | None = None) -> Optimum | NoOptimum:
     if searched.result is not None:
         return searched.result
     most = optimum.UNASKED_UP_TO if problem.own is None else optimum.UNASKED_UP_TO_OWN
+    if problem.penalty is not None:
+        most = optimum.UNASKED_UP_TO_PENALISED
     if problem.dimension > most:
         return NoOptimum(
             f"the optimum of {problem.dimension:,} unknowns is not looked for unasked (above {most:,}); "

@@ -1,5 +1,6 @@
 """A data set as a problem: some rows held out, the others dealt out to agents."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from amble.data.datasets import Dataset
 from amble.data.partition import by_group
 from amble.errors import expect
 from amble.problem.assemble import check_rows
+from amble.problem.penalising import penalty_settings
 from amble.problem.problem import Problem
 from amble.problem.rows import hold_out, in_order
 
@@ -22,6 +24,9 @@ def split(
     *,
     groups: ArrayLike | None = None,
     ridge: float = 1e-4,
+    l1: float = 0.0,
+    positive: bool | Sequence[int | str] = False,
+    unpenalised: Sequence[int | str] = (),
     intercept: bool = True,
     scale: bool = True,
     weights: str = "rows",
@@ -36,7 +41,8 @@ def split(
     data : from amble.load or amble.read_file, or an amble.Dataset of your own, with its weights and offsets
     test : the share of rows held out first, where the data set has no published test part; every group keeps a row
     groups : a label per row of the data, as of `from_arrays`; by default those that `read_file(by=...)` has read
-    agents, how, seed, ridge, intercept, scale, weights, loss, alpha, sizes : as of `Problem.from_arrays`
+    agents, how, seed, ridge, l1, positive, unpenalised, intercept, scale, weights, loss, alpha, sizes : as of
+        `Problem.from_arrays`
 
     Returns
     -------
@@ -55,6 +61,7 @@ def split(
     if groups is not None:
         by_group(groups, len(y))  # one label per row, before any is held out
         groups = np.asarray(groups)
+    penalties = penalty_settings(l1, positive, unpenalised, X.shape[1], data.columns)  # which has their names
     rows = hold_out(replace(data, X=X, y=y, groups=groups), test, seed)
     problem = Problem.from_arrays(
         rows.X,
@@ -67,6 +74,7 @@ def split(
         groups=rows.groups,
         seed=seed,
         ridge=ridge,
+        **penalties,
         intercept=intercept,
         scale=scale,
         weights=weights,

@@ -36,6 +36,8 @@ def modelled(method: Method, problem: Problem) -> Array:
     if problem.own is not None:
         return np.full(problem.agents, 1e-6)
     flops = sum(times * problem.stacked.flops(kind) for kind, times in method.work.items())
+    if problem.penalty is not None:
+        flops = flops + problem.penalty.flops(problem.dimension)
     return np.asarray(flops + own_flops(method, problem.dimension), np.float64) / FLOPS_PER_S
 
 
@@ -49,7 +51,7 @@ def measured(method: Method, problem: Problem, clock: Callable[[], float] = time
     losses = [problem.objective(i) for i in range(timed)]
     first = rules(method).agent
     agents = [first(f, start) for f in losses]
-    visit = visits_of(method, len(losses), problem.agents, start)
+    visit = visits_of(method, len(losses), problem, start)
     laps = np.zeros((CALIBRATED_LAPS, timed))
     begun = time.perf_counter()
     for lap in range(CALIBRATED_LAPS):
@@ -65,12 +67,14 @@ def measured(method: Method, problem: Problem, clock: Callable[[], float] = time
     return np.concatenate([seconds, np.full(problem.agents - timed, np.median(seconds))])
 
 
-def visits_of(method: Method, timed: int, agents: int, start: Array) -> Callable[[int, Objective, Any, Array], Any]:
+def visits_of(
+    method: Method, timed: int, problem: Problem, start: Array
+) -> Callable[[int, Objective, Any, Array], Any]:
     """One visit of a token, or one round of one agent: from what agent i remembers before to what it does after."""
     if is_round(method):
         return lambda i, f, agent, heard: method.round(f, agent, heard, np.float64(1.0))  # noqa: ARG005
-    rule = rules(method)
-    slots, token = [rule.slot(start) for _ in range(timed)], rule.token(start, agents, 0)
+    rule = rules(method, None, problem.penalty)
+    slots, token = [rule.slot(start) for _ in range(timed)], rule.token(start, problem.agents, 0)
 
     def visit(i: int, f: Objective, agent: Any, heard: Array) -> Any:  # noqa: ARG001
         nonlocal token

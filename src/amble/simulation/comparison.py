@@ -10,7 +10,7 @@ from typing import Any
 from amble import networks
 from amble.drawing import save
 from amble.errors import AmbleError, as_path, check_flags, need
-from amble.methods import check
+from amble.methods import check, check_penalty
 from amble.problem.problem import Problem
 from amble.progress import interruptible
 from amble.randomness import check_seed
@@ -234,7 +234,7 @@ def compare(
         check_flags(tune=each)
     check_flags(penalised=penalised, optimum=optimum, progress=progress, again=again)
     for method in methods:
-        check(method)
+        check_penalty(check(method), problem)
     if penalised:
         penalty.check(*methods)
         rest = dict.fromkeys(method.label for method in methods if not penalty.has_one(method))

@@ -54,6 +54,9 @@ class Experiment:
     test: float = 0.2
     loss: str | None = None  # one of losses.LOSSES; without it, the task's
     ridge: float = 1e-4
+    l1: float = 0.0  # the lasso's penalty, for full Relay alone
+    positive: Any = False  # columns whose coefficients may not be below zero: true for all, or a list
+    unpenalised: list[Any] = field(default_factory=list)  # columns without ridge and l1
     intercept: bool = True
     scale: bool = True
     weights: str = "rows"
@@ -100,11 +103,13 @@ class Experiment:
             raise AmbleError("no methods were given; name at least one.")
         if self.penalised:
             penalised.check(*chosen)
-        keys = ("how", "alpha", "sizes", "seed", "test", "loss", "ridge", "intercept", "scale", "weights")
+        penalties = ("ridge", "l1", "positive", "unpenalised")
+        keys = ("how", "alpha", "sizes", "seed", "test", "loss", *penalties, "intercept", "scale", "weights")
         agents = self.agents if self.by is None else None
         problem = split(self.read_data(), agents, **{key: getattr(self, key) for key in keys})
         timing.factors(problem.agents)
         for method in chosen:
+            methods.check_penalty(method, problem)
             limits(method, problem, self.hops, None, self.time_s, self.comm_units, self.tolerance)
         if self.start is not None:
             initial_model(self.start, problem)
@@ -227,6 +232,11 @@ def parse_sizes(text: str) -> list[int | float]:
         return [float(each) if "." in each else int(each) for each in text.split(",")]
     except ValueError as error:
         raise AmbleError(f"--sizes {text} was given; write numbers, such as 30,20,10 or 0.5,0.3,0.2.") from error
+
+
+def parse_columns(text: str) -> list[int | str]:
+    """age,3 as a column's name and another's number."""
+    return [int(each) if each.isdecimal() else each for each in map(str.strip, text.split(","))]
 
 
 def parse_slow(text: str) -> dict[int, float]:

@@ -149,6 +149,8 @@ def initial_model(start: ArrayLike, problem: Problem) -> Array:
         raise AmbleError(f"start has shape {model.shape}; {problem!r} needs ({problem.dimension},), as run.model has.")
     if not np.isfinite(model).all():
         raise AmbleError("start has numbers that are not finite; give finite ones.")
+    if problem.penalty is not None and (model[problem.penalty.positive] < 0).any():
+        raise AmbleError("start has numbers below zero for columns of positive=; give none there.")
     return model
 
 

@@ -206,7 +206,7 @@ class AgentConfig:
     def agreed(self, agreement: Agreement) -> "AgentConfig":
         """With the model that the survey has come to."""
         model = surveys.model_of(agreement, self.surveyed.header if self.surveyed else None)
-        dealt = SimpleNamespace(dimension=model.dimension, own=None, agents=len(self.agents))
+        dealt = SimpleNamespace(dimension=model.dimension, own=None, agents=len(self.agents), penalty=None)
         return replace(self, model=model, method=methods.check(self.method, dealt), agreement=agreement)
 
     @property

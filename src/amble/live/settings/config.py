@@ -98,7 +98,8 @@ class Config:
         method = make_method(given["method"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
-            checked = methods.check(method, SimpleNamespace(dimension=model.dimension, own=None, agents=len(peers)))
+            about = SimpleNamespace(dimension=model.dimension, own=None, agents=len(peers), penalty=None)
+            checked = methods.check(method, about)
         method = method if surveyed else checked  # what follows from the number of unknowns is not known before
         exact = visits.kind_for(method).exact
         room = given.get("room", min(ROOM, PLACES_MAX - len(peers)) if exact else 0)

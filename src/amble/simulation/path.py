@@ -1,0 +1,295 @@
+"""path: models under ever smaller penalties, by one token that keeps walking; held-out rows choose among them.
+
+The token of full Relay holds the quadratic model of all losses, so another penalty is only another reading of it. For
+least squares one lap is enough for the whole path. For other losses the token walks on after each penalty until the
+model converges: it starts from the last model and its curvature, so a few laps do.
+
+The strongest penalty is the smallest that leaves no coefficient: the largest slope that the losses have at the model of
+the unpenalised unknowns alone, which the token knows too: slope = weight z - total.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from amble import engines, methods, networks
+from amble.arrays import Array, Indices, tree_map
+from amble.data.datasets import Dataset
+from amble.errors import AmbleError, check_flags, is_number, is_whole
+from amble.losses.penalty import Penalty
+from amble.methods.relay import Relay
+from amble.networks.cycles import closed_walk
+from amble.networks.network import Network
+from amble.problem.assemble import stack
+from amble.problem.extras import Extras, extras
+from amble.problem.penalising import spread, without_pins
+from amble.problem.problem import Problem
+from amble.problem.split import split
+from amble.progress import Meter
+from amble.randomness import check_seed
+from amble.results.penalty_path import PenaltyPath
+from amble.schedule.schedule import Schedule
+
+LAMBDAS = 100
+SMALLEST = 1e-3  # of the largest lambda
+LAPS_MAX = 100  # under one penalty
+BATCHES = 10  # of held-out rows, whose losses say how exact the mean is
+NO_COEFFICIENT = 1e100  # an l1 that no slope is as large as
+
+
+def path(
+    data: Dataset | Problem,
+    agents: int | None = None,
+    how: str = "even",
+    seed: int = 0,
+    *,
+    l1_ratio: float = 1.0,
+    lambdas: int | ArrayLike = LAMBDAS,
+    smallest: float = SMALLEST,
+    held_out: float = 0.2,
+    network: Any = None,
+    tolerance: float = 1e-8,
+    engine: str = "auto",
+    progress: bool = True,
+    **options: Any,
+) -> PenaltyPath:
+    """Models under ever smaller l1 or elastic net penalties, and which of them is best on rows held out.
+
+    Model k minimises  mean loss + lambda_k (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2),  as in glmnet and scikit-learn's
+    ElasticNet. A token of full Relay trains all of them on its walk, each from the last. Each agent holds some of its
+    rows out. The path is trained on the others first, and every agent scores it on those held out; then it is trained
+    on all rows, and these are its models.
+
+    Parameters
+    ----------
+    data : an amble.Dataset; or an amble.Problem, whose own test rows score then, and whose ridge is added to the path's
+    agents, how, seed : as of `split`; not with a Problem
+    l1_ratio : 1 is the lasso; above 0
+    lambdas : how many, log-spaced from the smallest that leaves no coefficient; or the values themselves
+    smallest : the last of them, as a share of the first
+    held_out : the share of each agent's rows that choose the penalty; 0: none
+    network : as of `simulate`
+    tolerance : the token goes on to the next penalty when a lap moves its model less than this, relative to its length
+    engine, progress : as of `simulate`
+    options : groups, positive, unpenalised, intercept, scale, weights, loss, alpha, sizes, as of `split`
+
+    Returns
+    -------
+    PenaltyPath
+
+    Example
+    -------
+    >>> import amble
+    >>> path = amble.path(amble.load("diabetes"), agents=10)
+    >>> path.nonzero[[0, 30, 60, 99]].tolist()
+    [0, 5, 8, 10]
+    >>> path.coef[path.simplest].round().tolist()
+    [0.0, -0.0, 456.0, 176.0, -0.0, 0.0, -80.0, 0.0, 400.0, 0.0]
+    """
+    check_flags(progress=progress)
+    check_numbers(l1_ratio=l1_ratio, smallest=smallest, held_out=held_out, tolerance=tolerance)
+    seed = check_seed(seed)
+    if isinstance(data, Problem):
+        if agents is not None or options or data.scaling is None:
+            raise AmbleError("a Problem made from rows is given alone: agents and other options are part of it.")
+        problem, judge = data, None if data.heldout is None else Judged(data)
+    else:
+        refused = [name for name in ("ridge", "l1", "test") if name in options]
+        if refused:
+            raise AmbleError(f"{refused[0]} was given; a path has its own penalties and held_out=, so leave it out.")
+        problem = split(data, agents, how, seed, test=0.0, ridge=0.0, **options)
+        judge = hold_out(data, problem, held_out, seed, options) if held_out else None
+        if judge is not None and judge.problem.heldout is None:
+            raise AmbleError(f"rows held out have no loss of their own under loss={problem.loss!r}; give held_out=0.")
+    walk = Walk(networks.as_network(network, problem.agents, seed=seed), tolerance, engine, seed)
+    token = Trained(problem, walk)
+    with Meter("path", None, show=progress, unit="penalties") as meter:
+        if isinstance(lambdas, Sequence | np.ndarray):
+            chosen = check_lambdas(lambdas)
+        else:
+            none = unit(problem)._replace(l1=NO_COEFFICIENT * unit(problem).l1)
+            chosen = spaced(lambdas, smallest, largest(token.under(none), problem) / l1_ratio)
+        penalties = [penalty(problem, l1_ratio, each) for each in chosen]
+        models, hops = all_under(token, penalties, meter, 0)
+        losses, errors, metric = np.full((3, len(chosen)), np.nan)
+        if judge is not None:
+            trial = models
+            if judge.problem is not problem:
+                trial = all_under(Trained(judge.problem, walk), penalties, meter, len(chosen))[0]
+            losses, errors = judge.score(trial)
+            metric = judge.problem.metrics(trial)
+    size = 8 * methods.message_numbers(Relay(form="full"), problem.dimension)
+    return PenaltyPath(problem, chosen, float(l1_ratio), models, hops, losses, errors, metric, size)
+
+
+def check_numbers(**given: Any) -> None:
+    for name, value in given.items():
+        zero, one = name == "held_out", name == "l1_ratio"
+        if not (is_number(value) and 0 <= value <= 1 and (value or zero) and (value < 1 or one)):
+            bounds = f"{'from' if zero else 'above'} 0 {'up to' if one else 'to below'} 1"
+            raise AmbleError(f"{name}={value!r} was given; it must be a number {bounds}.")
+
+
+def check_lambdas(given: Any) -> Array:
+    """Values from a user, the largest first."""
+    try:
+        values = np.sort(np.array(given, np.float64))[::-1]
+    except (TypeError, ValueError) as error:
+        raise AmbleError(f"lambdas={given!r} was given; give how many, or a list of numbers.") from error
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all() or values[-1] < 0:
+        raise AmbleError("lambdas must be a list of finite numbers, zero or more.")
+    return values
+
+
+def spaced(count: Any, smallest: float, first: float) -> Array:
+    if not is_whole(count) or count < 1:
+        raise AmbleError(f"lambdas={count!r} was given; give how many, a whole number, or a list of numbers.")
+    if not first > 0:
+        raise AmbleError("no column has a slope at the model without coefficients: there is nothing to be trained.")
+    return np.asarray(np.geomspace(first, smallest * first, count) if count > 1 else np.array([first]))
+
+
+def unit(problem: Problem) -> Penalty:
+    """An l1 of 1 on the whole sum, on all unknowns that are penalised, with the problem's signs."""
+    assert problem.scaling is not None
+    shape = len(problem.scaling.X_mean), bool(problem.settings.get("intercept", True)), problem.dimension
+    made = spread({**problem.settings, "l1": 1.0}, 1, *shape)
+    assert made is not None
+    return made
+
+
+def penalty(problem: Problem, l1_ratio: float, strength: float) -> Penalty:
+    each = unit(problem)
+    scale = problem.agents * strength * each.l1
+    return each._replace(l1=l1_ratio * scale, ridge=(1 - l1_ratio) * scale)
+
+
+class Walk(NamedTuple):
+    network: Network
+    tolerance: float
+    engine: str
+    seed: int
+
+    def lap(self) -> Schedule:
+        agent = np.asarray(closed_walk(self.network, np.random.default_rng([self.seed, 2])), np.int32)
+        none = np.zeros(len(agent), np.int32)
+        return Schedule(np.zeros(len(agent)), none, agent, none == 0)
+
+
+class Trained:
+    """A token on its walk through one problem, which is told another penalty now and then."""
+
+    def __init__(self, problem: Problem, walk: Walk) -> None:
+        methods.check(Relay(), replace(problem, penalty=unit(problem)))  # for many unknowns Relay refuses a penalty
+        self.problem = replace(problem, stacked=without_pins(problem.stacked, unit(problem)))
+        self.walk, self.lap = walk, walk.lap()
+        self.state: engines.State | None = None
+        self.model = np.zeros(problem.dimension)
+        self.hops = 0
+
+    def under(self, penalty: Penalty) -> "Trained":
+        """Walk until the model converges under this penalty; the gifts of quadratic losses never change."""
+        method: Relay = Relay(form="full")
+        machine = engines.engine_for(
+            self.walk.engine, method, replace(self.problem, penalty=penalty), self.walk.network
+        )
+        state = machine.start() if self.state is None else self.state
+        quadratic = self.problem.total is not None and self.problem.total.quadratic
+        laps, moved = 0, np.inf
+        self.model = machine.read(state)[0]
+        while moved > self.walk.tolerance and not (quadratic and self.hops):
+            if laps == LAPS_MAX:
+                warnings.warn(
+                    f"the path did not converge within {LAPS_MAX} laps at one of its penalties.", stacklevel=4
+                )
+                break
+            state = machine.advance(state, self.lap, 0, self.lap.hops)
+            before, self.model = self.model, machine.read(state)[0]
+            moved = float(np.linalg.norm(self.model - before) / (np.linalg.norm(self.model) or 1.0))
+            self.hops += self.lap.hops
+            laps += 1
+        self.state = state
+        return self
+
+
+def all_under(token: Trained, penalties: Sequence[Penalty], meter: Meter, done: int) -> tuple[Array, Indices]:
+    """The model under each penalty, and the hops made for it."""
+    models: list[Array] = []
+    hops: list[int] = []
+    for k, each in enumerate(penalties, 1):
+        before = token.hops if models else 0  # the first one counts what came before it
+        models.append(token.under(each).model)
+        hops.append(token.hops - before)
+        meter.update(done + k)
+    return np.array(models), np.array(hops)
+
+
+def largest(null: Trained, problem: Problem) -> float:
+    """The smallest l1 that leaves no coefficient."""
+    assert null.state is not None
+    total, weight = (np.asarray(part)[0] for part in null.state.tokens)
+    slope = weight @ null.model - total
+    signed = np.where(unit(problem).positive, -slope, np.abs(slope))
+    found = float(np.max(signed, where=unit(problem).l1 > 0, initial=0.0)) / problem.agents
+    return found * (1 + null.walk.tolerance)  # as far as the model without coefficients is known
+
+
+class Judged(NamedTuple):
+    """What scores models: a problem whose test rows are the held-out ones, and their sample weights."""
+
+    problem: Problem
+    weight: Array | None = None
+
+    def score(self, models: Array) -> tuple[Array, Array]:
+        """The mean loss of the held-out rows, and its standard error.
+
+        Rows are in batches of all agents, so that each agent need only add up its losses in each batch.
+        """
+        problem, held = self.problem, self.problem.heldout
+        assert held is not None
+        classes = 0 if problem.labels is None else len(problem.labels)
+        batches = np.array_split(np.random.default_rng(0).permutation(len(held.y)), min(BATCHES, len(held.y)))
+        each = np.ones(len(held.y)) if self.weight is None else self.weight
+        offset = None if np.ndim(held.offset) == 0 and held.offset == 0.0 else held.offset + np.zeros(len(held.y))
+        f = stack(
+            held.X, held.y, batches, np.zeros(held.X.shape[1]), classes, "agents", problem.loss, Extras(each, offset)
+        )
+        ones = [tree_map(lambda a: a[k], f) for k in range(len(batches))]  # noqa: B023 - used within the loop's turn
+        losses = np.array([[float(one.value(w)) for one in ones] for w in models])
+        shares = np.array([each[batch].sum() for batch in batches]) / each.sum()
+        means = losses @ shares
+        spread = np.sqrt((losses - means[:, None]) ** 2 @ shares)
+        return means, spread / np.sqrt(max(len(batches) - 1, 1))
+
+
+def hold_out(data: Dataset, problem: Problem, share: float, seed: int, options: dict[str, Any]) -> Judged:
+    """The same agents with fewer rows: some of each are test rows. An agent keeps one row at least, and every label
+    some row."""
+    rng, X, y = np.random.default_rng([seed, 3]), np.asarray(data.X, np.float64), np.asarray(data.y)
+    assert problem.parts is not None
+    out = np.concatenate(
+        [rng.permutation(part)[: min(round(share * len(part)), len(part) - 1)] for part in problem.parts]
+    )
+    rows = np.concatenate(problem.parts)
+    if problem.labels is not None:
+        out = out[np.isin(y[out], y[np.setdiff1d(rows, out)])]
+    if not len(out):
+        raise AmbleError("the agents have too few rows to hold some out; give a larger held_out, or held_out=0.")
+    kept, owner = ~np.isin(rows, out), np.repeat(np.arange(problem.agents), [len(part) for part in problem.parts])
+
+    def some(values: ArrayLike | None, chosen: Indices) -> Array | None:
+        return None if values is None else np.asarray(values, np.float64)[chosen]
+
+    moved = extras(len(y), data.name, None, data.offset, data.exposure).offset
+    same: dict[str, Any] = {key: options[key] for key in ("intercept", "scale", "weights", "loss") if key in options}
+    same |= {key: problem.settings[key] for key in ("positive", "unpenalised") if key in problem.settings}
+    trained = Problem.from_arrays(
+        X[rows[kept]], y[rows[kept]], task=problem.task, groups=owner[kept], ridge=0.0, X_test=X[out], y_test=y[out],
+        sample_weight=some(data.sample_weight, rows[kept]), offset=some(moved, rows[kept]),
+        offset_test=some(moved, out), name=data.name, **same,
+    )  # fmt: skip
+    return Judged(trained, some(data.sample_weight, out))
