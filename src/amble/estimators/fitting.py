@@ -42,7 +42,7 @@ class Linear(BaseEstimator):
 
     def _checked(self, X: Any, **options: Any) -> Any:
         """X, or X and y, as scikit-learn checks them; sparse rows become dense ones."""
-        options = {"dtype": np.float64, "accept_sparse": True, **options}
+        options = {"dtype": np.float64, "accept_sparse": "csr", **options}
         if hasattr(validation, "validate_data"):
             checked = validation.validate_data(self, X, **options)
         else:  # scikit-learn 1.5
