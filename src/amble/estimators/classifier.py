@@ -55,7 +55,7 @@ class Classifier(ClassifierMixin, Linear):
         alpha: float = 1e-4,
         l1_ratio: float = 0.0,
         method: Any = "Relay",
-        agents: int = 20,
+        agents: int = 10,
         network: Any = None,
         tokens: int | None = None,
         fit_intercept: bool = True,
@@ -107,7 +107,8 @@ class Classifier(ClassifierMixin, Linear):
         self.classes_: Targets
         self.classes_, places = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise AmbleError(f"all rows have one class, {self.classes_[0]!r}; a classifier needs two classes or more.")
+            only = self.classes_.tolist()[0]
+            raise AmbleError(f"all rows have one class, {only!r}; a classifier needs two classes or more.")
         if loss == "logistic" and len(self.classes_) > 2:
             raise AmbleError(f"loss='logistic' was given with {len(self.classes_)} classes; give loss='softmax'.")
         loss = loss or ("logistic" if len(self.classes_) == 2 else "softmax")

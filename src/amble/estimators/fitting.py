@@ -1,4 +1,4 @@
-"""What both estimators do with rows: check them as scikit-learn does, deal them out, and let a token train the model."""
+"""What both estimators do with rows: check them as scikit-learn does, deal them out, and train the model of all."""
 
 import warnings
 from dataclasses import replace
@@ -17,11 +17,15 @@ from amble.errors import AmbleError, is_number, is_whole
 from amble.losses import LOSSES
 from amble.losses import named as loss_named
 from amble.methods import Method
+from amble.methods.relay import PENALISED_UP_TO, Relay
 from amble.problem.assemble import INSIDE
 from amble.problem.problem import Problem
 from amble.results.model import Model
 from amble.results.run import Run
 from amble.simulation.simulate import simulate
+
+FULL_UP_TO = PENALISED_UP_TO  # unknowns: simulated messages may be large, and the full form converges in a few laps
+PLAIN_UP_TO = 200  # agents: from about there on, compiling pays
 
 
 class Linear(BaseEstimator):
@@ -56,7 +60,9 @@ class Linear(BaseEstimator):
     ) -> None:
         """Set all attributes of a fitted estimator, but for those of labels."""
         problem = self._problem(X, y, task, loss, sample_weight, agents)
-        method = methods.check(self._method(), problem)
+        method = methods.check(self._method(problem.dimension), problem)
+        # to compile a loop takes seconds for each new number of rows, and few hops of the full form are enough
+        plain = getattr(method, "form", None) == "full" and problem.agents <= PLAIN_UP_TO
         run = simulate(
             method,
             problem,
@@ -66,10 +72,10 @@ class Linear(BaseEstimator):
             seed=problem.settings["seed"],
             every=1 if methods.is_round(method) else problem.agents,
             optimum=False,
-            engine="plain" if getattr(method, "form", None) == "full" else "auto",
+            engine="plain" if plain else "auto",
             progress=False,
         )
-        self._keep(run)
+        self._keep(run, problem)
 
     def _problem(
         self, X: Array, y: Targets, task: str, loss: str, sample_weight: Array | None, agents: ArrayLike | None
@@ -99,35 +105,38 @@ class Linear(BaseEstimator):
             sample_weight=sample_weight,
         )
 
-    def _method(self) -> Method:
-        given = {} if self.tokens is None else {"tokens": self.tokens}
-        if isinstance(self.method, str):
-            return methods.from_settings(self.method, given)
-        return methods.from_settings(type(self.method), {**methods.settings(self.method), **given})
+    def _method(self, unknowns: int) -> Method:
+        settings: dict[str, Any] = {} if self.tokens is None else {"tokens": self.tokens}
+        if not isinstance(self.method, str):
+            return methods.from_settings(type(self.method), {**methods.settings(self.method), **settings})
+        kind = methods.find(self.method)
+        if kind is Relay and unknowns <= FULL_UP_TO:
+            settings["form"] = "full"
+        return methods.from_settings(kind, settings)
 
     def _laps(self) -> int:
         if not (is_whole(self.max_iter) and self.max_iter >= 1):
             raise AmbleError(f"max_iter={self.max_iter!r} was given; it must be a whole number of laps, one or more.")
         return int(self.max_iter)
 
-    def _keep(self, run: Run) -> None:
+    def _keep(self, run: Run, problem: Problem) -> None:
         if run.stopped == "diverged":
             raise AmbleError(f"{run.label} diverged; give another method, or another setting of it.")
         if run.stopped != "tolerance":
             warnings.warn(
-                f"the model did not converge to tol={self.tol:g} within {self.max_iter} laps; give a larger max_iter or "
-                "tol.",
+                f"the model still moves after max_iter={self.max_iter} laps; give more, or a larger tol.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         names = getattr(self, "feature_names_in_", None)
         columns = self.n_features_in_ if names is None else tuple(names)
-        self.model_: Model = replace(run.trained(), columns=columns)
+        self.model_: Model = replace(run.trained(problem), columns=columns)
         self.coef_: Array = self.model_.coef_
         self.intercept_: Any = self.model_.intercept_
         rounds = methods.is_round(run.method)
         self.n_iter_ = run.schedule.hops if rounds else -(-run.schedule.hops // run.network.agents)
-        self.history_: dict[str, Array] = run.history
+        measured = {name: curve for name, curve in run.history.items() if not name.startswith("metric")}  # no test rows
+        self.history_: dict[str, Array] = measured
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -136,7 +145,7 @@ class Linear(BaseEstimator):
 
 
 def counted(
-    X: Array, y: Targets, sample_weight: ArrayLike | None, agents: ArrayLike | None
+    X: Array, y: Any, sample_weight: ArrayLike | None, agents: ArrayLike | None
 ) -> tuple[Array, Targets, Array | None, Any]:
     """Those that count: a row of weight zero is as good as absent."""
     if agents is not None:

@@ -51,7 +51,7 @@ class Regressor(RegressorMixin, Linear):
         alpha: float = 1e-4,
         l1_ratio: float = 0.0,
         method: Any = "Relay",
-        agents: int = 20,
+        agents: int = 10,
         network: Any = None,
         tokens: int | None = None,
         fit_intercept: bool = True,
