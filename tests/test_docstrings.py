@@ -3,7 +3,7 @@
 import doctest
 import importlib
 import inspect
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 
 import pytest
 
@@ -19,7 +19,7 @@ EXPORTED = [
 ]
 EXPORTED += [getattr(testing, name) for name in testing.__all__]
 CLASSES = list(dict.fromkeys(each for each in EXPORTED if inspect.isclass(each)))
-CONSTRUCTED = [amble.Dataset, amble.Timing, *methods.METHODS.values()]
+CONSTRUCTED = [amble.Classifier, amble.Dataset, amble.Regressor, amble.Timing, *methods.METHODS.values()]
 MADE = {
     amble.Comparison: "compare",
     amble.Model: "load_model",
@@ -34,7 +34,8 @@ def public_methods(kind):
     names = [name for name in vars(kind) if not name.startswith("_")]
     if kind in LOSSES.values():  # the table of amble.losses says what the others do
         names = ["build"]
-    return [getattr(kind, name) for name in names if inspect.isfunction(getattr(kind, name))]
+    found = [getattr(kind, name) for name in names]
+    return [each for each in found if inspect.isfunction(each) and each.__module__.startswith("amble")]
 
 
 FUNCTIONS = [each for each in EXPORTED if inspect.isfunction(each)]
@@ -69,11 +70,12 @@ def test_a_function_says_what_it_takes_and_returns(function):
 
 @pytest.mark.parametrize("kind", CONSTRUCTED, ids=lambda kind: kind.__name__)
 def test_a_class_that_users_construct_says_its_settings(kind):
-    check_sections(inspect.getdoc(kind), [field.name for field in fields(kind)], returns=False)
+    settings = [field.name for field in fields(kind)] if is_dataclass(kind) else [*inspect.signature(kind).parameters]
+    check_sections(inspect.getdoc(kind), settings, returns=False)
 
 
 def test_a_class_that_functions_make_names_them():
-    assert {*CLASSES} == {*MADE, *LOSSES.values(), amble.AmbleError, amble.Dataset, amble.Timing}
+    assert {*CLASSES} == {*MADE, *LOSSES.values(), amble.AmbleError, *CONSTRUCTED[:4]}
     for kind, maker in MADE.items():
         assert maker in inspect.getdoc(kind).partition("\n\n")[0], kind
 

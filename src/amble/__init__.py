@@ -12,6 +12,8 @@ _HOMES = {
     "amble.data.loading": ["load"],
     "amble.data.files": ["read_file"],
     "amble.errors": ["AmbleError"],
+    "amble.estimators.classifier": ["Classifier"],
+    "amble.estimators.regressor": ["Regressor"],
     "amble.methods.parameters": ["method"],
     "amble.networks.network": ["Network"],
     "amble.problem.problem": ["Problem"],

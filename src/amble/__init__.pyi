@@ -6,6 +6,8 @@ from amble.data.datasets import Dataset as Dataset
 from amble.data.files import read_file as read_file
 from amble.data.loading import load as load
 from amble.errors import AmbleError as AmbleError
+from amble.estimators.classifier import Classifier as Classifier
+from amble.estimators.regressor import Regressor as Regressor
 from amble.losses.registry import *
 from amble.methods.parameters import method as method
 from amble.methods.registry import *

@@ -15,6 +15,7 @@ from amble.problem.extras import NO_EXTRAS, Extras, refuse_offset
 from amble.problem.penalising import spread, without_pins
 
 WEIGHTS = ("agents", "rows")
+INSIDE = "inside"  # of scale: for the arithmetic alone
 AGENTS_AT_A_TIME = 512
 
 
@@ -75,9 +76,10 @@ def check_rows(X: ArrayLike, y: ArrayLike | None, task: str, whose: str) -> tupl
 
 
 def fit_scaling(
-    X: Array, y: Targets, scale: bool, link: str, intercept: bool = True, extra: Extras = NO_EXTRAS
+    X: Array, y: Targets, scale: bool | str, link: str, intercept: bool = True, extra: Extras = NO_EXTRAS
 ) -> Scaling:
-    """Means and standard deviations of the training rows, by their weights; a constant column is only shifted."""
+    """Means and standard deviations of the training rows, by their weights; a constant column is only shifted. Without
+    an intercept to take it up again, a scaling inside shifts nothing."""
     weight, offset = extra
 
     def mean(v: Array) -> Array:
@@ -94,7 +96,8 @@ def fit_scaling(
         target = float(mean(y)), float(spread(y))
     elif link == "log" and intercept:
         target = float(np.log(mean(y)) - (0.0 if offset is None else np.log(mean(np.exp(offset))))), 1.0
-    return Scaling(mean(X), spread(X), *target)
+    found = Scaling(mean(X), spread(X), *target)
+    return found if intercept or scale != INSIDE else found._replace(X_mean=0 * found.X_mean, y_mean=0.0)
 
 
 def prepare(X: Array, scaling: Scaling, intercept: bool) -> Array:
@@ -130,7 +133,7 @@ def assemble(
     task: str,
     ridge: float = 1e-4,
     intercept: bool = True,
-    scale: bool = True,
+    scale: bool | str = True,
     weights: str = "rows",
     loss: str | None = None,
     extra: Extras = NO_EXTRAS,
@@ -140,9 +143,10 @@ def assemble(
     """The fields of a Problem that follow from rows and who holds them."""
     if weights not in WEIGHTS:
         raise unknown("weighting", weights, WEIGHTS)
-    for option, flag in (("intercept", intercept), ("scale", scale)):
-        if not isinstance(flag, bool | np.bool_):
-            raise AmbleError(f"{option}={flag!r} was given; it must be True or False.")
+    if not isinstance(intercept, bool | np.bool_):
+        raise AmbleError(f"intercept={intercept!r} was given; it must be True or False.")
+    if not (isinstance(scale, bool | np.bool_) or (isinstance(scale, str) and scale == INSIDE)):
+        raise AmbleError(f"scale={scale!r} was given; it must be True, False or {INSIDE!r}.")
     if not (is_number(ridge) and 0 <= ridge < np.inf):
         raise AmbleError(f"ridge={ridge} was given; it must be a number, zero or more.")
     regression, given = task == "regression", parts
@@ -183,8 +187,12 @@ def assemble(
                 "rows, or none."
             )
     each = ridges(ridge, rows.shape[1], intercept, penalties.get("unpenalised", ()))
+    units: Array | float = 1.0  # of the penalties, in those of the model
+    if scale == INSIDE:
+        each[: X.shape[1]] /= scaling.X_std**2
+        units = scaling.X_std * scaling.y_std
     dimension = kind.unknowns(rows.shape[1], classes)
-    penalty = spread(penalties, len(parts), X.shape[1], intercept, dimension)
+    penalty = spread(penalties, len(parts), X.shape[1], intercept, dimension, units)
     stacked = without_pins(stack(rows, wanted, parts, each, classes, weights, loss, extra), penalty)
     return {
         "agents": len(parts),

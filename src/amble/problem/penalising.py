@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from amble.arrays import Tree
+from amble.arrays import Array, Tree
 from amble.errors import AmbleError, is_number, is_whole, unknown
 from amble.losses import Softmax
 from amble.losses.penalty import Penalty
@@ -48,7 +48,9 @@ def without_pins(stacked: Tree, penalty: Penalty | None) -> Tree:
     return stacked.under(penalty) if penalty is not None and isinstance(stacked, Softmax) else stacked
 
 
-def spread(settings: dict[str, Any], agents: int, width: int, intercept: bool, dimension: int) -> Penalty | None:
+def spread(
+    settings: dict[str, Any], agents: int, width: int, intercept: bool, dimension: int, units: Array | float = 1.0
+) -> Penalty | None:
     """The penalty of the whole sum, whose shares are as many as agents; None where the losses hold all of it.
 
     The intercept is never penalised, and may have any sign. Several classes have the columns one after another.
@@ -56,6 +58,7 @@ def spread(settings: dict[str, Any], agents: int, width: int, intercept: bool, d
     if "l1" not in settings and "positive" not in settings:
         return None
     l1, signs = np.full(width + intercept, agents * settings.get("l1", 0.0)), np.zeros(width + intercept, bool)
+    l1[:width] /= units
     l1[[*settings.get("unpenalised", ()), *range(width, width + intercept)]] = 0.0
     signs[settings.get("positive", [])] = True
     classes = dimension // (width + intercept)

@@ -268,7 +268,7 @@ class Problem:
         positive: bool | Sequence[int | str] = False,
         unpenalised: Sequence[int | str] = (),
         intercept: bool = True,
-        scale: bool = True,
+        scale: bool | str = True,
         weights: str = "rows",
         loss: str | None = None,
         name: str = "data",
@@ -302,7 +302,9 @@ class Problem:
         unpenalised : columns without ridge and l1: a list of names or numbers
         intercept : whether the model has one; that of cox never has
         scale : whether columns (and the target of a regression) are brought to mean 0 and standard deviation 1. Targets
-            of poisson, gamma and cox stay as they are
+            of poisson, gamma and cox stay as they are. "inside" scales for the arithmetic alone: penalties are on the
+            coefficients in the units of the data, as in scikit-learn, and the model is that of scale=False (huber still
+            measures residuals in standard deviations of the target)
         weights : rows (all rows count alike, as if pooled) or agents (all agents count alike, as in the paper)
         loss : the name of one that fits the task, such as poisson; without it, the first that does. docs/losses.md and
             the help of amble compare list all
@@ -343,7 +345,7 @@ class Problem:
         positive: bool | Sequence[int | str] = False,
         unpenalised: Sequence[int | str] = (),
         intercept: bool = True,
-        scale: bool = True,
+        scale: bool | str = True,
         weights: str = "rows",
         loss: str | None = None,
         name: str = "data",

@@ -28,7 +28,7 @@ def split(
     positive: bool | Sequence[int | str] = False,
     unpenalised: Sequence[int | str] = (),
     intercept: bool = True,
-    scale: bool = True,
+    scale: bool | str = True,
     weights: str = "rows",
     loss: str | None = None,
     alpha: float | None = None,

@@ -24,7 +24,7 @@ from amble.losses.penalty import Penalty
 from amble.methods.relay import Relay
 from amble.networks.cycles import closed_walk
 from amble.networks.network import Network
-from amble.problem.assemble import stack
+from amble.problem.assemble import INSIDE, stack
 from amble.problem.extras import Extras, extras
 from amble.problem.penalising import spread, without_pins
 from amble.problem.problem import Problem
@@ -178,6 +178,8 @@ def spaced(count: Any, smallest: float, first: float) -> Array:
 def unit(problem: Problem) -> Penalty:
     """An l1 of 1 on the whole sum, on all unknowns that are penalised, with the problem's signs."""
     assert problem.scaling is not None
+    if problem.settings.get("scale") == INSIDE:
+        raise AmbleError(f"scale={INSIDE!r} was given; the penalties of a path are all on scaled columns, or on none.")
     shape = len(problem.scaling.X_mean), bool(problem.settings.get("intercept", True)), problem.dimension
     made = spread({**problem.settings, "l1": 1.0}, 1, *shape)
     assert made is not None
