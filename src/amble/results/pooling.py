@@ -9,7 +9,7 @@ from amble.errors import AmbleError
 from amble.losses import choose
 from amble.problem.assemble import prepare
 from amble.problem.problem import Problem
-from amble.results.sums import Sums, sums_of
+from amble.results.sums import KNOWN, Sums, sums_of
 
 
 def sums_at(problem: Problem, w: Array) -> Sums:
@@ -20,6 +20,8 @@ def sums_at(problem: Problem, w: Array) -> Sums:
     scaling, intercept = problem.scaling, bool(problem.settings.get("intercept", True))
     classes = 0 if problem.labels is None else len(problem.labels)
     loss = choose(problem.loss, classes)
+    if loss not in KNOWN:
+        raise AmbleError(f"{loss} has no likelihood here, so no statistics; use run.trained() without the problem.")
     test = None
     if problem.heldout is not None:
         test = problem.heldout.X, problem.heldout.y, None, problem.heldout.offset

@@ -12,9 +12,10 @@ import numpy as np
 
 from amble.arrays import Array, Indices, leaves
 from amble.errors import AmbleError
-from amble.results.likelihood import Entries, rows_of, times_log
+from amble.results.likelihood import KINDS, Entries, rows_of, times_log
 from amble.results.partial import TIES, concordance, partial
 
+KNOWN = {*KINDS, *TIES}  # the losses whose rows have a likelihood
 SQUARES_UP_TO = 500  # unknowns; with more, there are no matrices, and so no standard errors
 BINS, REACH = 1000, 10.0  # of the log odds, from -REACH to REACH, for the AUC
 

@@ -33,7 +33,7 @@ from amble.live.settings.agent_config import AGREEMENT, AgentConfig
 from amble.methods.survey import Part, Survey
 from amble.problem.extras import Extras
 from amble.results.model import Model
-from amble.results.sums import Sums, sums_of
+from amble.results.sums import KNOWN, Sums, sums_of
 from amble.survey import regions
 from amble.survey.agreed import Rows
 from amble.survey.agreement import agree
@@ -219,11 +219,13 @@ class Surveyed:
             )
         return plan
 
-    def _closing(self, w: Array, inside: Flags) -> Plan:
+    def _closing(self, w: Array, inside: Flags) -> Plan | None:
         config, asked = self.config, self.config.surveyed
         assert asked is not None
         self.w, self.inside = w.copy(), inside
         model, classes = config.model, len(config.model.labels)
+        if model.loss_name not in KNOWN:
+            return None
         sums = Sums.zeros(model.loss_name, model.width + model.intercept, classes)
         if inside[config.index]:  # one that came too late to be in the model adds nothing
             sums = self._sums(w)
