@@ -265,7 +265,8 @@ def test_a_model_that_has_not_converged_says_so():
         ({"loss": "logistic"}, "choose one of least-squares, poisson, gamma, huber"),
         ({"alpha": -1.0}, "alpha=-1.0 was given"),
         ({"l1_ratio": 1.5}, "from 0 to 1"),
-        ({"agents": 0}, "at least one agent"),
+        ({"agents": 0}, "agents=0 was given; it must be a whole number"),
+        ({"agents": SITES}, r"Labels of rows are given to fit"),
         ({"max_iter": 0}, "max_iter=0 was given"),
         ({"method": "Relai"}, "did you mean 'Relay'"),
         ({"method": "WPG", "l1_ratio": 1.0}, "WPG"),
@@ -296,3 +297,18 @@ def test_both_engines_train_the_same_model(monkeypatch):
     ours = amble.Classifier(alpha=0.01).fit(X, LABELS)
     monkeypatch.setattr(fitting, "PLAIN_UP_TO", 0)
     assert_allclose(amble.Classifier(alpha=0.01).fit(X, LABELS).coef_, ours.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_scaling_inside_changes_no_model(intercept):
+    def coefficients(scale):
+        options = {"ridge": 0.1, "l1": 0.05, "intercept": intercept, "scale": scale, "loss": "poisson"}
+        problem = amble.Problem.from_arrays(X, COUNTS, agents=4, task="regression", **options)
+        model = amble.simulate(amble.Relay(), problem, tolerance=1e-12, optimum=False, engine="plain").trained()
+        return np.append(model.coef_, model.intercept_)
+
+    assert_allclose(coefficients("inside"), coefficients(False), rtol=1e-6, atol=1e-9)
+    with pytest.raises(AmbleError, match="scale='outside' was given; it must be True, False or 'inside'"):
+        coefficients("outside")
+    with pytest.raises(AmbleError, match="the penalties of a path"):
+        amble.path(amble.Dataset("own", X, AMOUNTS, "regression"), scale="inside", progress=False)

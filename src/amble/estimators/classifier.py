@@ -42,7 +42,7 @@ class Classifier(ClassifierMixin, Linear):
     Example
     -------
     >>> import amble
-    >>> data = amble.load("breast-cancer")
+    >>> data = amble.load("breast_cancer")
     >>> model = amble.Classifier(alpha=0.01).fit(data.X, data.y)
     >>> round(model.score(data.X, data.y), 2)
     0.96
@@ -96,7 +96,7 @@ class Classifier(ClassifierMixin, Linear):
         Example
         -------
         >>> import amble
-        >>> data = amble.load("breast-cancer")
+        >>> data = amble.load("breast_cancer")
         >>> amble.Classifier(agents=5).fit(data.X, data.y).coef_.shape
         (1, 30)
         """
@@ -130,7 +130,7 @@ class Classifier(ClassifierMixin, Linear):
         Example
         -------
         >>> import amble
-        >>> data = amble.load("breast-cancer")
+        >>> data = amble.load("breast_cancer")
         >>> amble.Classifier().fit(data.X, data.y).decision_function(data.X[:3]).shape
         (3,)
         """
@@ -151,7 +151,7 @@ class Classifier(ClassifierMixin, Linear):
         Example
         -------
         >>> import amble
-        >>> data = amble.load("breast-cancer")
+        >>> data = amble.load("breast_cancer")
         >>> amble.Classifier().fit(data.X, data.y).predict(data.X[:3])
         array([0, 0, 0])
         """
@@ -173,7 +173,7 @@ class Classifier(ClassifierMixin, Linear):
         Example
         -------
         >>> import amble
-        >>> data = amble.load("breast-cancer")
+        >>> data = amble.load("breast_cancer")
         >>> amble.Classifier().fit(data.X, data.y).predict_proba(data.X[:3]).sum(axis=1).round(6)
         array([1., 1., 1.])
         """

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state, validation
 from amble import methods
 from amble.arrays import Array
 from amble.data.targets import Targets
-from amble.errors import AmbleError, is_number, is_whole
+from amble.errors import AmbleError, is_number, is_whole, shown
 from amble.losses import LOSSES
 from amble.losses import named as loss_named
 from amble.methods import Method
@@ -86,7 +86,10 @@ class Linear(BaseEstimator):
         if self.l1_ratio > 1:
             raise AmbleError(f"l1_ratio={self.l1_ratio!r} was given; it is the share of l1, from 0 to 1.")
         if agents is None and not (is_whole(self.agents) and self.agents >= 1):
-            raise AmbleError(f"agents={self.agents!r} was given; at least one agent is needed, and whole ones.")
+            raise AmbleError(
+                f"agents={shown(self.agents)} was given; it must be a whole number, one or more. Labels of rows are given "
+                "to fit(X, y, agents=labels)."
+            )
         whole = isinstance(self.random_state, int | np.integer)
         seed = int(self.random_state) if whole else int(check_random_state(self.random_state).randint(2**31 - 1))
         return Problem.from_arrays(

@@ -172,6 +172,8 @@ def assemble(
     if regression and (flaw := kind.flaw(y)):
         raise AmbleError(f"loss={loss!r} needs {flaw}.")
     scaling = fit_scaling(X, y, scale, link, intercept, extra)
+    if scale == INSIDE:  # the loss and the ridge together then bend about alike in all columns
+        scaling = scaling._replace(X_std=np.sqrt(scaling.X_std**2 + ridge))
     rows = prepare(X, scaling, intercept)
     wanted = targets_in_units(y, scaling, labels, link)
     if link == "log":
