@@ -128,7 +128,7 @@ class Linear(BaseEstimator):
         value = run.history["objective"]
         if run.stopped != "tolerance" or value[-1] - value[0] > 1e-9 * abs(value[0]):  # or it moves little, far away
             warnings.warn(
-                f"the model has not converged within max_iter={self.max_iter} laps; give more, or a larger alpha or tol.",
+                f"the model has not converged within max_iter={self.max_iter} laps; give more, or a larger tol.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
