@@ -115,6 +115,15 @@ def test_logistic_lasso():
     assert (ours.coef_ == 0).any()
 
 
+def test_few_rows_that_agents_can_each_tell_apart():
+    """Each agent alone would walk to infinity, and so did a token that believed the first of them."""
+    for seed in range(12):
+        generator = np.random.default_rng(seed)
+        few, y = generator.normal(size=(12, 4)), generator.permutation(np.repeat([0, 1, 2], 4)) % (2 + seed % 2)
+        ours = amble.Classifier(alpha=1e-3, agents=3, tokens=1 + seed % 3).fit(few, y)
+        same_model(ours, LogisticRegression(C=1 / (1e-3 * 12), **NEWTON).fit(few, y))
+
+
 def test_softmax_of_two_labels():
     """Half the difference of two rows of coefficients: the penalty is halved for both."""
     ours = amble.Classifier("softmax", alpha=0.1).fit(X, LABELS)
@@ -252,7 +261,7 @@ def test_who_holds_which_rows_is_metadata():
 
 
 def test_a_model_that_has_not_converged_says_so():
-    with pytest.warns(ConvergenceWarning, match="still moves after max_iter=1 laps") as caught:
+    with pytest.warns(ConvergenceWarning, match="not converged within max_iter=1 laps") as caught:
         model = amble.Classifier(max_iter=1).fit(X, LABELS)
     assert caught[0].filename == __file__
     assert model.n_iter_ == 1
@@ -311,4 +320,4 @@ def test_scaling_inside_changes_no_model(intercept):
     with pytest.raises(AmbleError, match="scale='outside' was given; it must be True, False or 'inside'"):
         coefficients("outside")
     with pytest.raises(AmbleError, match="the penalties of a path"):
-        amble.path(amble.Dataset("own", X, AMOUNTS, "regression"), scale="inside", progress=False)
+        amble.path(amble.Dataset("own", "regression", X, AMOUNTS), scale="inside", progress=False)

@@ -87,8 +87,8 @@ class Linear(BaseEstimator):
             raise AmbleError(f"l1_ratio={self.l1_ratio!r} was given; it is the share of l1, from 0 to 1.")
         if agents is None and not (is_whole(self.agents) and self.agents >= 1):
             raise AmbleError(
-                f"agents={shown(self.agents)} was given; it must be a whole number, one or more. Labels of rows are given "
-                "to fit(X, y, agents=labels)."
+                f"agents={shown(self.agents)} was given; it must be a whole number, one or more. "
+                "Labels of rows are given to fit(X, y, agents=labels)."
             )
         whole = isinstance(self.random_state, int | np.integer)
         seed = int(self.random_state) if whole else int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -125,9 +125,10 @@ class Linear(BaseEstimator):
     def _keep(self, run: Run, problem: Problem) -> None:
         if run.stopped == "diverged":
             raise AmbleError(f"{run.label} diverged; give another method, or another setting of it.")
-        if run.stopped != "tolerance":
+        value = run.history["objective"]
+        if run.stopped != "tolerance" or value[-1] - value[0] > 1e-9 * abs(value[0]):  # or it moves little, far away
             warnings.warn(
-                f"the model still moves after max_iter={self.max_iter} laps; give more, or a larger tol.",
+                f"the model has not converged within max_iter={self.max_iter} laps; give more, or a larger tol.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -126,6 +126,10 @@ class Softmax(NamedTuple):
     def prox(self, center: Array, weight: Array, start: Array) -> Array:
         return newton.minimise(self, center, weight, start)
 
+    def reach(self, step: Array) -> Array:
+        """A quarter of how far a step moves a row's scores: rows that are sure bend little, so models go far."""
+        return namespace(step).max(abs(self._scores(step))) / 4
+
     def _sum(self, w: Array) -> Array:
         """sum_c W_c."""
         return namespace(w).sum(w.reshape(self.Y.shape[-1], self.X.shape[-1]), axis=0)
