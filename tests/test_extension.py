@@ -19,7 +19,7 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 # a section of CONTRIBUTING: the files that its diff touches, and what it adds to the one with the registry
 TOUCHED = {
     "A new method": {"src/amble/methods/incremental.py": "new", "src/amble/methods/registry.py": 1},
-    "A new loss": {"src/amble/losses/huber.py": "new", "src/amble/losses/registry.py": 1},
+    "A new loss": {"src/amble/losses/log_cosh.py": "new", "src/amble/losses/registry.py": 1},
     "A new network": {"src/amble/networks/kinds.py": 17},
     "A new data set": {"src/amble/data/known.py": 16},
     "A new transport": {"src/amble/live/transport/metered/__init__.py": "new"},
@@ -105,15 +105,15 @@ def test_a_new_method_keeps_the_contract(copy):
 
 def test_a_new_loss_is_picked_up_everywhere(copy):
     add("A new loss", copy)
-    assert "least-squares, logistic, softmax, huber" in amble(copy, "compare", "--help")
-    amble(copy, "compare", "--loss", "huber", "-m", "Relay", "-n", "4", "--hops", "40", "-o", "runs")
-    code = "print(amble.load_run('runs/1-relay').problem['settings']['loss'], amble.Huber.__name__)"
-    assert python(copy, code).split() == ["huber", "Huber"]
+    assert "cox, cox-breslow, log-cosh" in amble(copy, "compare", "--help")
+    amble(copy, "compare", "--loss", "log-cosh", "-m", "Relay", "-n", "4", "--hops", "40", "-o", "runs")
+    code = "print(amble.load_run('runs/1-relay').problem['settings']['loss'], amble.LogCosh.__name__)"
+    assert python(copy, code).split() == ["log-cosh", "LogCosh"]
     default = "print(type(amble.split(amble.load('diabetes')).objective(0)).__name__)"
     assert python(copy, default).split() == ["LeastSquares"]
     run(copy, "docs/lists.py")
-    assert re.search(r"^\| `huber` \| regression \|", (copy / "docs/data.md").read_text(), re.M)
-    contract = run(copy, "-m", "pytest", "tests/test_objectives.py", "-n", "0", "-k", "every_named_loss and huber")
+    assert re.search(r"^\| `log-cosh` \| regression \|", (copy / "docs/data.md").read_text(), re.M)
+    contract = run(copy, "-m", "pytest", "tests/test_objectives.py", "-n", "0", "-k", "every_named_loss and log-cosh")
     assert "1 passed" in contract
 
 
