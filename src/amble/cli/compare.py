@@ -88,7 +88,9 @@ def compare(
         str | None, of(SPLIT, metavar="<n,n,...>", help="Of by-sizes: rows per agent, or shares such as 0.5,0.3,0.2.")
     ] = None,
     test: Annotated[float | None, of(SPLIT, help="Share of rows kept for testing.  [default: 0.2]")] = None,
-    loss: Annotated[str | None, of(SPLIT, help="{losses}.  [default: by task and number of classes]")] = None,
+    loss: Annotated[
+        str | None, of(SPLIT, help="{losses}; squared is least-squares.  [default: by task and number of classes]")
+    ] = None,
     ridge: Annotated[
         float | None, of(SPLIT, help="Weight of the squared model in the loss.  [default: 0.0001]")
     ] = None,

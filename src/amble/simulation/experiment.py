@@ -18,6 +18,7 @@ from amble.methods import own
 from amble.networks import walks
 from amble.networks.network import Network
 from amble.problem.problem import Problem
+from amble.problem.rows import task_of
 from amble.problem.split import split
 from amble.results.kept import check_folder
 from amble.schedule import timing as timings
@@ -151,6 +152,7 @@ class Experiment:
         if not Path(self.data).is_file():
             error = unknown("data set", self.data, NAMES)
             raise AmbleError(f"{str(error).rstrip('.')}; nor is there a file {self.data}.")
+        of_files["task"] = task_of(self.task, self.loss)  # counts are no labels where the loss is of counts
         return read_file(self.data, categorical="one-hot" if self.one_hot else "refuse", **of_files)
 
     def target_note(self, target: str | None) -> str | None:
