@@ -13,6 +13,8 @@ Every objective has
                                    step rests on L refuse such a loss, and its curvature is that at zero
     reach(step)                    how far a step moves the linear predictor of any row (optional: of a loss whose
                                    curvature follows from that predictor); Relay's full form limits it
+    stride(step)                   the same in the root mean square over rows, over 2 (optional: of a loss that hardly
+                                   bends where rows are sure)
     excess(w)                      what makes of the Hessian a quadratic that is nowhere below the loss (optional: of a
                                    loss with straight parts); Relay's full form adds it while the token moves
     share                          the agent's part in the sum: 1, or N d_i / D where rows are weighed

@@ -7,7 +7,7 @@ import numpy as np
 
 from amble.arrays import Array, namespace
 from amble.losses import newton
-from amble.losses.rows import pooled, reach
+from amble.losses.rows import pooled
 
 
 class Logistic(NamedTuple):
@@ -90,9 +90,10 @@ class Logistic(NamedTuple):
     def prox(self, center: Array, weight: Array, start: Array) -> Array:
         return newton.minimise(self, center, weight, start)
 
-    def reach(self, step: Array) -> Array:
-        """A quarter of how far a step moves a row's scores: rows that are sure bend little, so models go far."""
-        return reach(self.X, step) / 4
+    def stride(self, step: Array) -> Array:
+        """Half of how far a step moves the scores, in the root mean square over rows: a single far row bends little."""
+        xp = namespace(step)
+        return xp.sqrt(self.rows @ (self.X @ step) ** 2 / xp.sum(self.rows)) / 2
 
     def _bend(self, w: Array) -> Array:
         chance = sigmoid(self.X @ w)

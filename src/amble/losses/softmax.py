@@ -126,9 +126,10 @@ class Softmax(NamedTuple):
     def prox(self, center: Array, weight: Array, start: Array) -> Array:
         return newton.minimise(self, center, weight, start)
 
-    def reach(self, step: Array) -> Array:
-        """A quarter of how far a step moves a row's scores: rows that are sure bend little, so models go far."""
-        return namespace(step).max(abs(self._scores(step))) / 4
+    def stride(self, step: Array) -> Array:
+        """Half of how far a step moves the scores, in the root mean square over rows: a single far row bends little."""
+        xp = namespace(step)
+        return xp.sqrt(self.rows @ xp.max(self._scores(step) ** 2, axis=-1) / xp.sum(self.rows)) / 2
 
     def _sum(self, w: Array) -> Array:
         """sum_c W_c."""

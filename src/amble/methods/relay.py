@@ -68,7 +68,8 @@ class Relay:
               Each unknown has its own curvature here where the largest is above 1e4 times the smallest, as with columns
               of unlike units, and for the losses of the next line
         reach poisson, gamma and cox bend by an exponential, so H and grad f_i are taken at the point on the way from
-              the agent's last one to z up to which no row's x.w changes by more than 2; near the end that is z
+              the agent's last one to z up to which no row's x.w changes by more than 2; near the end that is z.
+              Logistic and softmax go on up to 4 in the root mean square over rows
         excess H of huber has while the token moves also its share min(1, |z - z_last| / |z|) of the rows on the
               straight part, each at 1.35 / |residual|: the quadratic is then nowhere below the loss
 
@@ -163,9 +164,10 @@ def full(f: Objective, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
 
 def within_reach(xp: Any, f: Objective, last: Array, z: Array) -> Array:
     """z or, where a loss would bend there quite differently from at the last visit, the part of the way to it."""
-    if not knows(f, "reach"):
+    length = number_of(f, "reach", None) or number_of(f, "stride", None)
+    if length is None:
         return z
-    reach = number_of(f, "reach", None)(z - last)
+    reach = length(z - last)
     return xp.where(reach <= REACH, z, last + REACH / xp.maximum(reach, REACH) * (z - last))
 
 
