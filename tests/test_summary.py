@@ -218,3 +218,12 @@ def test_many_unknowns_have_a_table_without_errors():
     with refused("more than 500 unknowns has no standard errors here"):
         model.summary()
     assert len(model.summary("none").coef) == columns
+
+
+def test_signs_that_are_held_are_a_penalty():
+    """Errors of the likelihood are not those of coefficients that may not be below zero."""
+    problem = amble.split(amble.load("diabetes"), agents=4, ridge=0.0, positive=True)
+    model = amble.simulate(amble.Relay(), problem, hops=8, progress=False).trained(problem)
+    with pytest.raises(amble.AmbleError, match="positive"):
+        model.summary()
+    assert "positive" in str(model.summary("none"))

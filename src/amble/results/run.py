@@ -194,7 +194,8 @@ class Run:
             w=self.model,
             scaling=Scaling(scaling["X_mean"], scaling["X_std"], float(scaling["y_mean"]), float(scaling["y_std"])),
             target=about.get("target"),
-            penalty={key: settings[key] for key in PENALTIES if key in settings},
+            penalty={key: settings[key] for key in PENALTIES if key in settings}
+            | ({"positive": True} if settings.get("positive") else {}),
             sums=None if problem is None else sums_at(problem, self.model),
             about=provenance(
                 data=about["name"],
