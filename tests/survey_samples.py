@@ -1,50 +1,53 @@
-"""Tables of several sites for surveyed runs: a category, different sizes and scales, and the pooled table."""
+"""Tables of three sites that differ in size, scale, levels and missing cells, and the same rows in one pandas table."""
 
 import numpy as np
 import pandas as pd
 
-from amble.live.settings import bundle
-from amble.live.settings.config import Config
+from amble.data.files import read_table
+from amble.survey.agreement import Wanted, agree
 
-SIZES = {"north": 40, "east": 25, "south": 60}
+SIZES = {"north": 7, "east": 40, "south": 101}
 
 
-def tables(loss="least-squares", sizes=None, seed=3):
-    """One DataFrame per site."""
+def frames(seed=0, sizes=SIZES, gaps=0.0):
+    """Per site: numbers far from zero, a constant, a column of text, and three kinds of targets."""
     rng = np.random.default_rng(seed)
-    made = {}
-    for k, (name, rows) in enumerate((sizes or SIZES).items()):
-        age = rng.normal(50 + 5 * k, 10, rows)
-        dose = rng.gamma(2.0, 10.0 ** (k - 1), rows)
-        group = rng.choice(["a", "b", "c"] if k else ["a", "b"], rows)
-        eta = 0.03 * (age - 50) + 0.2 * np.log(dose) + np.where(group == "b", 0.5, 0.0) - np.where(group == "c", 0.4, 0)
-        if loss == "least-squares":
-            y = 100 + 20 * eta + rng.normal(0, 3, rows)
-        elif loss == "logistic":
-            y = np.where(rng.random(rows) < 1 / (1 + np.exp(-eta)), "yes", "no")
-        else:
-            y = rng.poisson(np.exp(eta + 0.5))
-        made[name] = pd.DataFrame({"age": age, "dose": dose, "group": group, "y": y})
-    return made
+    tables = {}
+    for k, (site, rows) in enumerate(sizes.items()):
+        frame = pd.DataFrame(
+            {
+                "age": rng.integers(18, 90, rows),
+                "income": 1e9 + (k + 1) * rng.normal(size=rows),
+                "same": np.full(rows, 0.1),
+                "town": rng.choice(["Ulm", "Bonn", "Köln", f"only {site}"], rows),
+                "bmi": 20 + k + rng.gamma(2.0, size=rows),
+                "years": rng.uniform(0.5, 3.0, rows),
+                "weight": rng.uniform(0.1, 2.0, rows),
+                "visits": rng.poisson(2.0, rows),
+                "died": rng.integers(0, 2, rows),
+                "cost": rng.normal(5e3, 700.0, rows),
+            }
+        )
+        holes = rng.random((rows, 3)) < gaps
+        frame["age"] = frame["age"].astype(float)
+        for column, hole in zip(("age", "town", "bmi"), holes.T, strict=True):
+            frame.loc[hole, column] = np.nan
+        tables[site] = frame
+    return tables
 
 
-def make_bundle(folder, frames, port=23_400, method=None, **survey):
-    """A bundle of a run with a survey, with each site's table in its folder."""
-    names = list(frames)
-    model = {"target": "y"} | {key: survey.pop(key) for key in ("loss", "task", "ridge") if key in survey}
-    settings = {
-        "name": "study",
-        "method": method or {"name": "Relay"},
-        "model": model,
-        "survey": survey,
-        "stop": {"tolerance": 1e-10},
-        "network": {"kind": "complete"},
-        "agents": [
-            {"name": name, "host": "127.0.0.1", "port": port + k, "data": "rows.csv"} for k, name in enumerate(names)
-        ],
-    }
-    config = Config.from_settings(settings)
-    bundle.make_bundle(config, folder, 30)
-    for name, frame in frames.items():
-        frame.to_csv(folder / name / "rows.csv", index=False)
-    return config
+def tables_of(folder, data):
+    """The tables as files hold them."""
+    for site, frame in data.items():
+        frame.to_csv(folder / f"{site}.csv", index=False)
+    return {site: read_table(folder / f"{site}.csv", None, None) for site in data}
+
+
+def agreed(tables, **settings):
+    wanted = Wanted(**settings)
+    return agree({site: wanted.describe(table) for site, table in tables.items()}, wanted)
+
+
+def pooled(data):
+    """The rows of all sites, in the order of their names."""
+    return pd.concat([data[site] for site in sorted(data)], ignore_index=True)

@@ -15,7 +15,7 @@ from amble.live.cluster.up import NoModel
 from amble.live.control import leaving
 from amble.live.settings import joining
 from amble.live.settings.agent_config import Peer
-from survey_samples import tables
+from site_samples import tables
 
 WITHIN_S = 60.0
 

@@ -7,7 +7,7 @@ import statsmodels.formula.api as smf
 
 import amble
 from live_nodes import Nodes
-from survey_samples import make_bundle, tables
+from site_samples import make_bundle, tables
 
 
 def pooled(frames):

@@ -95,7 +95,7 @@ def compare(
         float | None, of(SPLIT, help="Weight of the squared model in the loss.  [default: 0.0001]")
     ] = None,
     l1: Annotated[
-        float | None, of(SPLIT, "--l1", help="Weight of the sum of absolute values: for full Relay.  [default: 0]")
+        float | None, of(SPLIT, "--l1", help="Weight of the sum of absolute values: for full Relay.  [default: 0.0]")
     ] = None,
     positive: Annotated[
         str | None,

@@ -44,7 +44,7 @@ def deal(
     y, task = infer_task(y, task)
     X, y = check_rows(in_order(X, None, "the data"), y, task, "the data")
     if agents is not None and (not is_whole(agents) or agents < 1):
-        raise AmbleError(f"agents={agents} was given; at least one agent is needed, and whole ones.")
+        raise AmbleError(f"agents={agents} was given; it must be a whole number, one or more.")
     settings = settle(how, alpha, sizes, groups is not None)
     names = None
     if groups is not None:

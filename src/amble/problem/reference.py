@@ -43,7 +43,7 @@ def known(problem: Sought, watch: Watch | None = None) -> Optimum | NoOptimum:
         most = optimum.UNASKED_UP_TO_PENALISED
     if problem.dimension > most:
         return NoOptimum(
-            f"the optimum of {problem.dimension:,} unknowns is not looked for unasked (above {most:,}); "
+            f"the optimum of {problem.dimension:,} unknowns is computed only on request (above {most:,}); "
             "call problem.optimum() before the run to have it."
         )
     watch = watch or Watch(optimum.UNASKED_GRADIENTS)

@@ -240,7 +240,7 @@ def compare(
         penalty.check(*methods)
         rest = dict.fromkeys(method.label for method in methods if not penalty.has_one(method))
         if rest:
-            warnings.warn(f"{', '.join(rest)}: no column penalised, for there is no F to record.", stacklevel=2)
+            warnings.warn(f"{', '.join(rest)}: no column penalised, because there is no F to record.", stacklevel=2)
     network = networks.as_network(network, problem.agents, seed=check_seed(seed))
     options: dict[str, Any] = {
         "hops": hops,

@@ -98,7 +98,7 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
         log.info("%s has left the run: %s", config.name, left.words)
         return Ended.WELL
     if end is None:
-        log.info("%s was told to stop, and the run has not ended; start it again, and it goes on", config.name)
+        log.info("%s was told to stop before the run ended; start it again, and it continues", config.name)
         if node.model() is None:
             log.info("%s has no model yet, and wrote none: no token has come to it from another agent", config.name)
         return ending.how
@@ -107,7 +107,7 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
     if config.surveyed is not None and not config.surveyed.train:
         return Ended.WELL
     if node.model() is None:
-        why, todo = "no token has come to it from another agent", "take the model of another agent"
+        why, todo = "no token has come to it from another agent", "use the model of another agent"
         if node.core.likely_cause:
             why, todo = "the run has diverged", f"change what caused it, and train again: {node.core.likely_cause}"
         log.error("%s has no model and wrote none, because %s; %s", config.name, why, todo)

@@ -229,7 +229,7 @@ def _opened(shape: Shape, data: bytes, decoder: Any) -> tuple[Any, memoryview]:
 
 def _foreign(shape: Shape, data: bytes) -> Refusal:
     if not data.startswith(MAGIC):
-        return Refusal("it is no message of amble's")
+        return Refusal("it is not a message of amble")
     if len(data) < PREFIX_SIZE:
         return Refusal(f"it has {len(data)} bytes, which is too short")
     version, fingerprint = data[len(MAGIC)], data[len(MAGIC) + 1 : PREFIX_SIZE]

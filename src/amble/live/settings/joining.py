@@ -147,7 +147,7 @@ def admit(config: AgentConfig, folder: Path, data: bytes) -> str:
             return ""
         if accepted.name == guest.name or accepted.index == guest.index:
             raise AmbleError(
-                f"{accepted.name} has been let in at place {accepted.index} already, and {guest.name} comes late."
+                f"{accepted.name} has already been accepted at place {accepted.index}, so {guest.name} is too late."
             )
     if guest.name in (config.name, *config.agents, *config.guests):
         raise AmbleError(f"there is an agent named {guest.name} already.")
