@@ -100,7 +100,7 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
     if end is None:
         log.info("%s was told to stop before the run ended; start it again, and it continues", config.name)
         if node.model() is None:
-            log.info("%s has no model yet, and wrote none: no token has come to it from another agent", config.name)
+            log.info("%s has no model yet and wrote none: no token has come to it from another agent", config.name)
         return ending.how
     if not had_ended:
         log.info("the run has ended: %s", end.words)
