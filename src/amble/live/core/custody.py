@@ -155,7 +155,7 @@ class Custodian:
         author = self.settings.indices[state.me]
         epoch = Epoch(max(sight.epoch.number, custody.message.epoch.number) + 1, author)
         if epoch.number > messages.EPOCHS_MAX:
-            words = f"token {m} is lost, and has been reissued {messages.EPOCHS_MAX:,} times before"
+            words = f"token {m} is lost, and it has already been reissued {messages.EPOCHS_MAX:,} times"
             state.stop(Ending("lost", words))
             return
         gone = neighbours.gone(now, m, custody.message.payload, custody.to)
