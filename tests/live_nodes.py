@@ -30,7 +30,7 @@ class Nodes:
     def stop(self, name):
         """As SIGTERM does."""
         self.nodes[name].ending.set()
-        self.nodes[name].inputs.put(self.nodes[name].core.tick)
+        self.nodes[name].wake()
         self.wait(name)
 
     def wait(self, *names):

@@ -5,7 +5,9 @@ import pytest
 
 from amble.live.chaos.tally import _number
 from amble.live.core.effects import Ask
-from amble.live.core.message import Ended, Ending, Seek, Stop
+from amble.live.core.message import Ended, Ending, Epoch, Seek, Stop
+from amble.live.core.visits import visits_for
+from amble.methods.survey import Part, Survey
 from linked_cores import NAMES, Link
 
 PLACES = len(NAMES)
@@ -85,3 +87,30 @@ def test_divergence_has_no_result():
     while link.deliver(Stop):
         pass
     assert {ending.result for ending in endings(link).values()} == {b""}
+
+
+def test_who_is_awaited_is_inside_only_while_the_account_is_recounted():
+    """ "The agents that are not met by then give later": until then nothing of them is in the ledgers."""
+    visits = visits_for(Survey(), 1, PLACES)
+    holders = [visits.holder(Part(np.array([k + 1.0]))) for k in range(PLACES)]
+    parcel, hop = visits.parcel(0), 0
+    for k in (0, 1, 2, 0):
+        hop += 1
+        part = Part(np.array([k + 1.0]))
+        holders[k], _, parcel = visits.visit(part, holders[k], visits.share(), parcel, k, hop, True)
+    parcel = visits.recount(parcel, Epoch(1, 0), np.zeros(PLACES), holders[0])
+    assert visits.inside(parcel).all()
+    while parcel.recounting:  # by two agents alone
+        for k in (0, 1):
+            hop += 1
+            part = Part(np.array([k + 1.0]))
+            holders[k], _, parcel = visits.visit(part, holders[k], visits.share(), parcel, k, hop, True)
+    assert visits.result(parcel).tolist() == [3.0, 1, 1, 0]
+
+
+def test_a_survey_does_not_wait_for_an_agent_that_has_left():
+    visits = visits_for(Survey(), 1, PLACES)
+    holder = visits.holder(Part(np.ones(1)))
+    _, _, parcel = visits.leave(holder, visits.share(), visits.parcel(0), 1, 1, True)
+    assert visits.counted(parcel).tolist() == [False, True, False]
+    assert not visits.inside(parcel).any()

@@ -1,11 +1,21 @@
 """Runs whose agents agree on their model by a survey: whole agents, with links in memory."""
 
+import threading
+
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 
 import amble
+from amble.data.files import read_table
+from amble.live.agent.agent import course_of
+from amble.live.agent.node import Node
+from amble.live.core.message import Ending, Stop
+from amble.live.settings.agent_config import AgentConfig
+from amble.live.settings.surveyed import with_held_out
+from amble.survey import regions
+from amble.survey.document import to_bytes
 from live_nodes import Nodes
 from site_samples import make_bundle, tables
 
@@ -43,3 +53,114 @@ def test_the_model_and_its_errors_are_those_of_the_pooled_rows(tmp_path, loss):
         assert np.array_equal(model.w, models[0].w)
         assert model.sums.train.rows == sum(map(len, frames.values()))
     assert_like(models[0], fit(loss, pooled(frames)))
+
+
+def node_of(folder, frames, **survey):
+    make_bundle(folder, frames, **survey)
+    home = folder / next(iter(frames))
+    config = AgentConfig.read(home, agreed=False)
+    return Node(config, home, course_of(config, home), threading.Event())
+
+
+def opened(node, frames, order):
+    """The opening survey's ending with this order, as another agent may have it."""
+    wanted, config = node.config.surveyed.wanted, node.config
+    total = 0
+    for k, (name, frame) in enumerate(frames.items()):
+        path = node.folder / f"{name}.csv"
+        frame.to_csv(path, index=False)
+        document = to_bytes(wanted.describe(config.tables(path).train))
+        total = total + regions.vector(document, k, node.course.places, config.surveyed.bytes_max)
+    result = np.append(total, np.arange(node.course.places) < len(frames))
+    return Ending("tolerance", "the survey is complete", order, result.astype("<f8").tobytes())
+
+
+def test_another_result_of_a_stage_begins_the_next_one_again_only_if_its_numbers_differ(tmp_path):
+    """ "A stage ends with a result that all agents have alike, and from that each agent makes the next stage." """
+    frames = tables()
+    node = node_of(tmp_path / "bundle", frames)
+    two = {name: frames[name] for name in ("north", "east")}
+    node.core.heard(0.0, 1, Stop(opened(node, two, (2, 0, 9, 0, 1)), "east"))
+    assert [stage.name for stage in node._advance()] == ["training"]
+    first = node.stages[1]
+    node.core.heard(0.0, 2, Stop(Ending("tolerance", "x", (2, 0, 5, 0, 1),
+                                        np.ones(first.shape.result).astype("<f8").tobytes()), "east"))  # fmt: skip
+    assert [stage.name for stage in node._advance()] == ["closing"]
+    assert node.course.model(None) is not None
+    opening = node.stages[0].core
+    opening.heard(0.0, 3, Stop(opened(node, two, (2, 1, 9, 0, 2)), "south"))
+    assert node._advance() == []  # the same sites: what follows goes on
+    assert node.stages[1] is first
+    assert len(node.stages) == 3
+    opening.heard(0.0, 4, Stop(opened(node, frames, (3, 0, 9, 0, 1)), "east"))
+    assert [stage.name for stage in node._advance()] == ["training"]
+    assert node.stages[1].shape.digest != first.shape.digest
+    assert node.course.model(None) is None  # that of the earlier training is void
+    node._close_journals()
+
+
+def test_sites_that_cannot_agree_may_do_so_with_one_more(tmp_path):
+    frames = tables("logistic")
+    alike = {"north": frames["north"].assign(y="no")} | {name: frames[name] for name in ("east", "south")}
+    node = node_of(tmp_path / "bundle", alike, loss="logistic")
+    node.core.heard(0.0, 1, Stop(opened(node, {"north": alike["north"]}, (1, 0, 9, 0, 1)), "east"))
+    assert node._advance() == []
+    assert "at least two classes" in node.refused
+    node.core.heard(0.0, 2, Stop(opened(node, alike, (3, 0, 9, 0, 1)), "east"))
+    assert [stage.name for stage in node._advance()] == ["training"]
+    assert not node.refused
+    node._close_journals()
+
+
+def test_a_neighbour_that_comes_while_a_stage_ends_is_up_in_the_next_one(tmp_path):
+    frames = tables()
+    node = node_of(tmp_path / "bundle", frames)
+    node.core.start(0.0)
+    node.peer("east", True)  # noticed in the opening, and handled in the training
+    node.core.heard(0.0, 1, Stop(opened(node, frames, (3, 0, 9, 0, 1)), "east"))
+    (training,) = node._advance()
+    training.core.start(0.0)
+    node.inputs.get()(0.0)
+    assert training.core.neighbours.up == ["east"]
+    node._close_journals()
+
+
+def test_a_missing_cell_among_held_out_rows_is_refused_before_the_training(tmp_path):
+    """ "Missing cells: refused by default" """
+    frames = tables()
+    node = node_of(tmp_path / "bundle", frames, test=0.5)
+    node._close_journals()
+    held = node.course.held_out.columns[0].numbers[0]
+    gaps = frames["north"].assign(age=frames["north"]["age"].where(~np.isclose(frames["north"]["age"], held)))
+    gaps.to_csv(node.folder / "rows.csv", index=False)
+    course = course_of(node.config, node.folder)
+    total = course.first().objective.numbers
+    result = np.append(total, np.arange(course.places) == 0).astype("<f8").tobytes()
+    with pytest.raises(amble.AmbleError, match="north has 1 missing cell in 'age'"):
+        course.after("opening", Ending("tolerance", "x", (1,), result))
+
+
+def test_a_level_that_only_held_out_rows_have_costs_the_test_and_not_the_model(tmp_path, caplog):
+    frames = tables()
+    node = node_of(tmp_path / "bundle", frames, test=0.5)
+    node._close_journals()
+    held = node.course.held_out.columns[0].numbers[0]
+    frames["north"].loc[np.isclose(frames["north"]["age"], held), "group"] = "rare"
+    for name, frame in frames.items():
+        frame.to_csv(tmp_path / "bundle" / name / "rows.csv", index=False)
+    for path in node.folder.glob("opening.db*"):
+        path.unlink()
+    nodes = Nodes(tmp_path / "bundle", frames)
+    nodes.wait()
+    sums = amble.load_model(node.folder / "model.npz").sums
+    assert sums.agents == 3
+    assert 0 < sums.test.rows < sum(len(frame) for frame in frames.values()) // 2 - 10
+    assert "north: " in caplog.text
+    assert "'rare'" in caplog.text
+
+
+def test_a_row_is_left_to_train_on(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n1,2.5\n2,3.5\n")
+    split = with_held_out(read_table(path, None, ()), 0.9, 0, 0)
+    assert [len(part.columns[0].numbers) for part in split] == [1, 1]

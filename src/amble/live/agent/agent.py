@@ -108,12 +108,14 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
         return Ended.WELL
     if node.model() is None:
         why, todo = "no token has come to it from another agent", "use the model of another agent"
+        if node.trained is None:
+            why, todo = "the run was ended in its opening survey", "start a new run"
         if node.core.likely_cause:
             why, todo = "the run has diverged", f"change what caused it, and train again: {node.core.likely_cause}"
         log.error("%s has no model and wrote none, because %s; %s", config.name, why, todo)
         return Ended.WITHOUT_A_MODEL
-    if node.core.missing:
-        log.warning("the model does NOT have the data of %s", ", ".join(node.core.missing))
+    if node.trained is not None and node.trained.missing:  # not of the closing survey, which may lack others
+        log.warning("the model does NOT have the data of %s", ", ".join(node.trained.missing))
     if not node.made and not had_ended:
         log.warning("the others continued and ended without this agent: use the model of one of them, because this one "
                     "is as old as the last visit")  # fmt: skip
@@ -195,7 +197,7 @@ class End:
     def __call__(self) -> None:
         self.asked.set()
         if self.node is not None:
-            self.node.inputs.put(self.node.core.tick)
+            self.node.wake()
 
     def _follow(self) -> None:
         """The process that started this agent has the other end of its standard input; when that closes, the agent

@@ -42,6 +42,7 @@ ANSWER_S = 600.0  # how long to wait for an answer: a visit may take long; the p
 STATUS_S = 0.5
 LINGER_S = 3.0  # after the end, and the patience: so that neighbours hear of it, even if they come back just then
 MISSED_S = 5.0  # after the start, log which neighbours are missing
+SEEK_S = 1.0  # between two questions to a neighbour that is in another stage
 SOON_S = 0.05  # until inputs that nobody waits for are handled
 FULL_S = 1.0  # between two attempts to write to a full disk
 KEEP_S, IDLE_S = 1.0, 60.0  # between two writes of the time in the run: with a visit, and without one
@@ -106,7 +107,7 @@ class Node:
         self.waited_s = 0.0  # how long the visiting token waited for that
         self.told: set[str] = set()
         self.missed = self.core.ending is not None  # whether missing neighbours were logged, if any are missing
-        self.seldom = Seldom()
+        self.seldom, self.sought = Seldom(), Seldom(SEEK_S)
         self.restarts = False  # whether the links must be set up again, which needs a new process
         self.doubled: Callable[[], dict[str, str]] = dict  # names that two agents have
         self.stopped_s: float | None = None
@@ -145,24 +146,27 @@ class Node:
         """Where a stage has ended with a result, the next one is entered; or entered again, if the result is another
         one by now. Those that were entered."""
         entered: list[Stage] = []
-        for k, stage in enumerate(self.stages[:-1]):
-            if stage.core.ending is not None and stage.core.ending.order != stage.order:
-                for later in self.stages[k + 1 :]:
-                    later.journal.close()
-                    remove(later.journal.path)
-                self.stages = self.stages[: k + 1]
-                break
-        while not self.refused and (ending := self.core.ending) is not None:
-            self.stage.order = ending.order
+        k = 0
+        while k < len(self.stages) and (ending := self.stages[k].core.ending) is not None:
+            stage, following = self.stages[k], self.stages[k + 1 :]
+            k += 1
+            if ending.order == stage.order:
+                continue
+            stage.order, self.refused, plan = ending.order, "", None
             try:
-                plan = self.course.after(self.stage.name, ending)
+                plan = self.course.after(stage.name, ending)
             except AmbleError as error:  # the same at all agents; they still have to be told how the stage ended
                 self.refused = str(error)
-                break
-            if plan is None:
-                break
-            self._enter(plan)
-            entered.append(self.stage)
+            if plan is not None and following and following[0].shape.digest == plan.digest:
+                following[0].order = None  # two have ended the stage with the same numbers, so what follows goes on
+                continue
+            for later in following:
+                later.journal.close()
+                remove(later.journal.path)
+            self.stages = self.stages[:k]
+            if plan is not None:
+                self._enter(plan)
+                entered.append(self.stage)
         return entered
 
     def _follow(self, transport: Transport) -> None:
@@ -170,7 +174,7 @@ class Node:
         for stage in self._advance():
             log.info("%s begins", NAMES[stage.name])
             now, before = time.monotonic(), self.stages[0].core.neighbours
-            self.joined_s, self.told, self.missed = math.inf, set(), True
+            self.joined_s, self.told, self.missed, self.stopped_s = math.inf, set(), True, None
             self.gauge.z, self.gauge.moved = {}, {}
             self._carry_out(stage.core.start(now), transport, stage)
             for name in before.up:
@@ -183,15 +187,20 @@ class Node:
         try:
             question = wire.decode_question(stage.shape, data, sender)
         except wire.AnotherRun as refusal:
-            if self.course.awaits(stage.name):  # the sender may be further: it is asked how this stage has ended
-                self.inputs.put(lambda now: self._of(stage, stage.core.seek(now, sender)))
-                return
-            self._refuse(stage, sender, reply, refusal)
+            if not self.course.awaits(stage.name):
+                self._refuse(stage, sender, reply, refusal)
+            elif self.sought(sender, time.monotonic()) is not None:
+                self.inputs.put(lambda now: self._seek(sender, now))
         except wire.Refusal as refusal:
             self._refuse(stage, sender, reply, refusal)
         else:
             heard_s = time.monotonic()
             self.inputs.put(lambda now: self._heard(now, question, reply, len(data), heard_s, stage))
+
+    def _seek(self, name: str, now: float) -> list[Effect]:
+        """A neighbour is in another stage: it is asked how this one has ended, and told how the earlier ones have, as
+        it may know another result of them."""
+        return [effect for stage in self.stages for effect in self._of(stage, stage.core.seek(now, name))]
 
     def _refuse(self, stage: Stage, sender: str, reply: SendAnswer, refusal: wire.Refusal) -> None:
         self._say_refused("a message", sender, refusal)
@@ -199,11 +208,11 @@ class Node:
 
     def peer(self, name: str, up: bool) -> None:
         log.info("%s is %s", name, "up" if up else "down")
-        for stage in self.stages:
-            self.inputs.put(partial(self._peer, stage, name, up))
+        self.inputs.put(lambda now: self._peer(name, up, now))
 
-    def _peer(self, stage: Stage, name: str, up: bool, now: float) -> list[Effect]:
-        return self._of(stage, stage.core.peer(now, name, up))
+    def _peer(self, name: str, up: bool, now: float) -> list[Effect]:
+        """All stages are told: also one that was entered after the transport has noticed it."""
+        return [effect for stage in self.stages for effect in self._of(stage, stage.core.peer(now, name, up))]
 
     def answered(self, ask: Ask, data: bytes | None, stage: Stage | None = None) -> None:
         stage = stage or self.stage
@@ -238,7 +247,11 @@ class Node:
 
     def restart(self) -> None:
         self.restarts = True
-        self.inputs.put(self.core.tick)
+        self.wake()
+
+    def wake(self) -> None:
+        """So that the one thread looks at once whether it has to end."""
+        self.inputs.put(lambda now: self.core.tick(now))  # of the stage at that time
 
     def knocked(self, shown: bytes, answer: Callable[[str | None], None]) -> None:
         self.inputs.put(lambda _: self._let_in(shown, answer))
@@ -311,11 +324,7 @@ class Node:
                     if self._asked_to_stop():
                         why = f"it was asked to end, at {self.config.name}"
                         self._carry_out(self.core.halt(now, "asked", why), transport)
-                    if (
-                        self.visits.exact
-                        and self.core.departure.leave_by_s == math.inf
-                        and (self.folder / LEAVE).is_file()
-                    ):
+                    if self._asked_to_leave():
                         self._carry_out(self.core.leave(time.monotonic(), self._leave_within_s()), transport)
         finally:
             transport.close()
@@ -465,10 +474,14 @@ class Node:
                 if self.ending.wait(FULL_S):
                     raise
 
+    @property
+    def trained(self) -> Core | None:
+        """The protocol of the training, once that has begun."""
+        return next((stage.core for stage in self.stages if stage.name == TRAINING), None)
+
     def model(self) -> Any:
         """The model that this agent may show, or None."""
-        training = next((stage for stage in self.stages if stage.name == TRAINING), None)
-        return None if training is None else model_of(training.core)
+        return None if self.trained is None else model_of(self.trained)
 
     def _save_model(self, w: Any) -> None:
         model = self.course.model(w)

@@ -9,6 +9,8 @@ each agent makes the next stage. A stage that has ended still answers, so an age
     closing   each agent's sums at that model -> how good it is, and its standard errors
 """
 
+import hashlib
+import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -18,6 +20,7 @@ import numpy as np
 from amble.arrays import Array, Flags
 from amble.data.tables import Table
 from amble.errors import AmbleError
+from amble.files import write_whole
 from amble.live.agent import described as described_sites
 from amble.live.agent.ended import judged, model_from
 from amble.live.core.effects import Settings
@@ -37,12 +40,15 @@ from amble.results.sums import KNOWN, Sums, sums_of
 from amble.survey import regions
 from amble.survey.agreed import Rows
 from amble.survey.agreement import agree
+from amble.survey.cells import REFUSE
 from amble.survey.document import from_bytes, to_bytes
 
 OPENING, TRAINING, CLOSING = "opening", "training", "closing"
 JOURNALS = {OPENING: "opening.db", TRAINING: "journal.db", CLOSING: "closing.db"}
 SETTLED = 1e-12  # relative: what a recount may change in a sum, by rounding
 BYTES_MAX = 2**26  # of a message of a run whose model is not known when the links are made
+
+log = logging.getLogger("amble.live")
 
 
 class Plan(NamedTuple):
@@ -65,15 +71,18 @@ class Stage:
     journal: Journal
     core: Core
     accepted: bytes  # most answers are this one
-    wake_s: float = 0.0
-    order: tuple[int, ...] = ()  # of the result that the next stage was made from
+    order: tuple[int, ...] | None = None  # of the ending that the next stage was made from; None: it goes on
+
+
+def shape_of(plan: Plan, config: AgentConfig) -> Shape:
+    return Shape(
+        plan.digest, config.agents, plan.settings.tokens, plan.visits.parcel(0), config.room, plan.settings.result
+    )
 
 
 def open_stage(plan: Plan, config: AgentConfig, folder: Path) -> Stage:
     """From its journal, or a new one."""
-    shape = Shape(
-        plan.digest, config.agents, plan.settings.tokens, plan.visits.parcel(0), config.room, plan.settings.result
-    )
+    shape = shape_of(plan, config)
     path = folder / JOURNALS[plan.name]
     if plan.name != OPENING and config.surveyed is not None and journal_file.run_of(path) not in (None, plan.digest):
         remove(path)  # of an earlier result of the stage before
@@ -84,7 +93,8 @@ def open_stage(plan: Plan, config: AgentConfig, folder: Path) -> Stage:
 
 
 def remove(journal: Path) -> None:
-    for path in journal.parent.glob(f"{journal.name}*"):
+    """The file itself last: a log without it would be refused at the next start."""
+    for path in sorted(journal.parent.glob(f"{journal.name}*"), reverse=True):
         path.unlink()
 
 
@@ -115,9 +125,7 @@ class Training:
 
     @property
     def bytes_max(self) -> int:
-        shape = Shape(self.config.digest, self.config.agents, self.config.method.tokens,
-                      self.config.visits().parcel(0), self.config.room)  # fmt: skip
-        return shape.bytes_max
+        return shape_of(self.first(), self.config).bytes_max
 
     def first(self) -> Plan:
         config = self.config
@@ -145,8 +153,12 @@ class Surveyed:
     sums: Array | None = None
     inside: Flags | None = None  # whose data is in it, by their indices
     rows: Rows | None = field(default=None, init=False)
+    open_config: AgentConfig = field(init=False)  # as it was before any agreement
 
     bytes_max: int = BYTES_MAX
+
+    def __post_init__(self) -> None:
+        self.open_config = self.config
 
     @property
     def places(self) -> int:
@@ -166,17 +178,23 @@ class Surveyed:
         config, asked = self.config, self.config.surveyed
         if asked is None:
             raise AmbleError(f"the run of {config.name} has no survey; add a table [survey] to its file.")
-        document = to_bytes(asked.wanted.describe(self.table))
-        numbers = regions.vector(document, config.index, self.places, asked.bytes_max)
+        documents = [asked.wanted.describe(table) for table in (self.table, self.held_out) if table is not None]
+        if asked.missing == REFUSE and asked.train:  # a missing cell of held-out rows must be refused now, by all
+            documents.sort(key=lambda document: not any(summary.missing for summary in document.all))
+        numbers = regions.vector(to_bytes(documents[0]), config.index, self.places, asked.bytes_max)
         founders = np.arange(self.places) < len(config.agents)
-        open_config = replace(config, agreement=None)
-        digest = run_digest({"stage": OPENING, "run": open_config.digest})
-        return self._survey(OPENING, digest, numbers, founders, asked.wait_s)
+        digest = run_digest({"stage": OPENING, "run": config.digest})
+        plan = self._survey(OPENING, digest, numbers, founders, asked.wait_s)
+        self._check_size(plan, "the survey", "lower [survey] bytes_max")
+        return plan
 
     def awaits(self, name: str) -> bool:
         return name != CLOSING
 
     def after(self, name: str, ending: Ending) -> Plan | None:
+        if name != CLOSING:  # what an earlier result of this stage has led to is void
+            self.w = self.inside = None
+        self.sums = None
         if not ending.result or (name == OPENING and ending.cause != "tolerance") or ending.cause == "asked":
             if name == TRAINING and ending.result:
                 self.w = np.frombuffer(ending.result, "<f8")[: -self.places].copy()
@@ -186,12 +204,12 @@ class Surveyed:
         if name == OPENING:
             return self._training(total)
         if name == TRAINING:
-            return self._closing(total, inside)
+            return self._closing(total, inside, hashlib.sha256(ending.result).hexdigest())
         self.sums = total
         return None
 
     def _training(self, total: Array) -> Plan | None:
-        config, asked = self.config, self.config.surveyed
+        config, asked = self.open_config, self.config.surveyed
         assert asked is not None
         names = dict(enumerate(config.agents))
         parts = regions.documents(total, self.places, asked.bytes_max)
@@ -203,7 +221,7 @@ class Surveyed:
             return None
         agreement = agree(documents, asked.wanted)
         self.config = config = config.agreed(agreement)
-        (self.folder / AGREEMENT).write_text(agreement.to_json(), encoding="utf-8")
+        write_whole({self.folder / AGREEMENT: agreement.to_json().encode()})
         self.rows = agreement.rows(self.table, config.name)
         visits = config.visits()
         plan = Plan(
@@ -211,26 +229,28 @@ class Surveyed:
             replace(config.protocol_settings(), result=visits.dimension + self.places),
             config.objective(self.rows.X, self.rows.y, Extras(self.rows.sample_weight, self.rows.offset)),
         )  # fmt: skip
-        size = Shape(plan.digest, config.agents, plan.settings.tokens, visits.parcel(0), config.room).bytes_max
-        if size > BYTES_MAX:
-            raise AmbleError(
-                f"a message of this model has {size:,} bytes, and at most {BYTES_MAX:,} may be sent; name fewer "
-                'columns in [model], or give Relay form = "scalar".'
-            )
+        self._check_size(plan, "this model", 'name fewer columns in [model], or give Relay form = "scalar"')
         return plan
 
-    def _closing(self, w: Array, inside: Flags) -> Plan | None:
+    def _check_size(self, plan: Plan, what: str, advice: str) -> None:
+        size = shape_of(plan, self.config).bytes_max
+        if size > BYTES_MAX:
+            raise AmbleError(
+                f"a message of {what} has {size:,} bytes, and at most {BYTES_MAX:,} may be sent; {advice}."
+            )
+
+    def _closing(self, w: Array, inside: Flags, result: str) -> Plan | None:
         config, asked = self.config, self.config.surveyed
         assert asked is not None
         self.w, self.inside = w.copy(), inside
         model, classes = config.model, len(config.model.labels)
-        if model.loss_name not in KNOWN:
+        if model.loss_name not in KNOWN or not inside.any():
             return None
         sums = Sums.zeros(model.loss_name, model.width + model.intercept, classes)
         if inside[config.index]:  # one that came too late to be in the model adds nothing
             sums = self._sums(w)
         numbers = np.concatenate([sums.vector(), judged(sums, config.index, self.places)])
-        digest = run_digest({"stage": CLOSING, "run": config.digest, "model": w.tobytes().hex()[:4096]})
+        digest = run_digest({"stage": CLOSING, "run": config.digest, "model": result})
         return self._survey(CLOSING, digest, numbers, inside, None)
 
     def _sums(self, w: Array) -> Sums:
@@ -241,9 +261,12 @@ class Surveyed:
         inner = model.in_units(train.X, train.y, Extras(train.sample_weight, train.offset))
         test = None
         if self.held_out is not None:
-            held = agreement.rows(self.held_out, self.config.name)
-            out = model.in_units(held.X, held.y, Extras(held.sample_weight, held.offset))
-            test = (out.X, out.y, held.sample_weight, out.offset)
+            try:
+                held = agreement.rows(self.held_out, self.config.name)
+                out = model.in_units(held.X, held.y, Extras(held.sample_weight, held.offset))
+                test = (out.X, out.y, held.sample_weight, out.offset)
+            except AmbleError as error:  # a level or a label that only they have; the model itself is well
+                log.warning("the model is not tested on the held-out rows of %s: %s", self.config.name, error)
         return sums_of(
             model.loss_name, w, inner.X, inner.y, train.sample_weight, inner.offset,
             classes=len(model.labels), test=test,

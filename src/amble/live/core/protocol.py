@@ -171,9 +171,9 @@ class Core:
         return self._said(now)
 
     def seek(self, now: float, name: str) -> list[Effect]:
-        """A neighbour seems to know of an end that this agent has not heard of: it is asked."""
-        if self.ending is None and name in self.neighbours.names:
-            self.state.ask(name, Seek(0, self.me))
+        """A neighbour may know of another end: it is asked, or told the one that is known here."""
+        if name in self.neighbours.names:
+            self.state.ask(name, Stop(self.ending, self.me) if self.ending else Seek(0, self.me))
         return self._said(now)
 
     def tick(self, now: float) -> list[Effect]:
@@ -331,7 +331,7 @@ class Core:
         waits = self.visits.exact and now - self.begun_s < self.settings.wait_s
         founders, expected = len(self.settings.agents), self.settings.expected
         if expected is not None:
-            return not parcel.recounting and not (waits and (expected & ~self.visits.inside(parcel)).any())
+            return not parcel.recounting and not (waits and (expected & ~self.visits.counted(parcel)).any())
         if parcel.recounting or (waits and not parcel.met[:founders].all()):
             return False
         known = np.append(np.ones(founders, bool), parcel.met[founders:] > 0)

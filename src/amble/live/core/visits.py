@@ -71,12 +71,11 @@ class GiftVisits(Common):
         return NoShare()
 
     def counted(self, parcel: Parcel) -> Flags:
-        account = parcel.token.account  # awaited agents were in the model with which a recount begins
-        return account.inside | (account.awaited > 0) | account.left
+        return self.inside(parcel) | parcel.token.account.left
 
     def inside(self, parcel: Parcel) -> Flags:
-        account = parcel.token.account
-        return (account.inside | (account.awaited > 0)) & ~account.left
+        account = parcel.token.account  # awaited agents are in the model until the recount has ended, given or not
+        return account.inside | account.missing if parcel.recounting else account.inside
 
     def spent(self, parcel: Parcel) -> bool:
         return bool(parcel.token.account.generation[0] >= accounts.GENERATIONS_MAX)

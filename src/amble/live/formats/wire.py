@@ -187,6 +187,8 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
 
 def _result(shape: Shape, order: tuple[int, ...], numbers: memoryview) -> bytes:
     """What a stage ended with: as many numbers as all agents expect, and finite ones; none where there is no order."""
+    if order and not shape.result:
+        raise Refusal("it orders results, and this run ends without one")
     expected = NUMBER.itemsize * shape.result if order else 0
     if len(numbers) != expected:
         raise Refusal(f"its result has {len(numbers)} bytes, and {expected} are expected here")

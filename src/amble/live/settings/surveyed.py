@@ -85,7 +85,7 @@ class Tables(NamedTuple):
 def with_held_out(table: Table, share: float, seed: int, index: int) -> Tables:
     """Which rows are held out depends on the run's seed and the agent's index alone."""
     count = len(table.columns[0].cells)
-    out = round(share * count)
+    out = min(round(share * count), count - 1)  # one is left to train on
     if not out:
         return Tables(table)
     order = np.random.default_rng([check_seed(seed), index, 3]).permutation(count)
