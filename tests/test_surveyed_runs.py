@@ -81,19 +81,19 @@ def test_another_result_of_a_stage_begins_the_next_one_again_only_if_its_numbers
     node = node_of(tmp_path / "bundle", frames)
     two = {name: frames[name] for name in ("north", "east")}
     node.core.heard(0.0, 1, Stop(opened(node, two, (2, 0, 9, 0, 1)), "east"))
-    assert [stage.name for stage in node._advance()] == ["training"]
+    assert [stage.name for stage in node.sequence.advance()] == ["training"]
     first = node.stages[1]
     node.core.heard(0.0, 2, Stop(Ending("tolerance", "x", (2, 0, 5, 0, 1),
                                         np.ones(first.shape.result).astype("<f8").tobytes()), "east"))  # fmt: skip
-    assert [stage.name for stage in node._advance()] == ["closing"]
+    assert [stage.name for stage in node.sequence.advance()] == ["closing"]
     assert node.course.model(None) is not None
     opening = node.stages[0].core
     opening.heard(0.0, 3, Stop(opened(node, two, (2, 1, 9, 0, 2)), "south"))
-    assert node._advance() == []  # the same sites: what follows goes on
+    assert node.sequence.advance() == []  # the same sites: what follows goes on
     assert node.stages[1] is first
     assert len(node.stages) == 3
     opening.heard(0.0, 4, Stop(opened(node, frames, (3, 0, 9, 0, 1)), "east"))
-    assert [stage.name for stage in node._advance()] == ["training"]
+    assert [stage.name for stage in node.sequence.advance()] == ["training"]
     assert node.stages[1].shape.digest != first.shape.digest
     assert node.course.model(None) is None  # that of the earlier training is void
     node._close_journals()
@@ -104,11 +104,11 @@ def test_sites_that_cannot_agree_may_do_so_with_one_more(tmp_path):
     alike = {"north": frames["north"].assign(y="no")} | {name: frames[name] for name in ("east", "south")}
     node = node_of(tmp_path / "bundle", alike, loss="logistic")
     node.core.heard(0.0, 1, Stop(opened(node, {"north": alike["north"]}, (1, 0, 9, 0, 1)), "east"))
-    assert node._advance() == []
-    assert "at least two classes" in node.refused
+    assert node.sequence.advance() == []
+    assert "at least two classes" in node.sequence.refused
     node.core.heard(0.0, 2, Stop(opened(node, alike, (3, 0, 9, 0, 1)), "east"))
-    assert [stage.name for stage in node._advance()] == ["training"]
-    assert not node.refused
+    assert [stage.name for stage in node.sequence.advance()] == ["training"]
+    assert not node.sequence.refused
     node._close_journals()
 
 
@@ -118,7 +118,7 @@ def test_a_neighbour_that_comes_while_a_stage_ends_is_up_in_the_next_one(tmp_pat
     node.core.start(0.0)
     node.peer("east", True)  # noticed in the opening, and handled in the training
     node.core.heard(0.0, 1, Stop(opened(node, frames, (3, 0, 9, 0, 1)), "east"))
-    (training,) = node._advance()
+    (training,) = node.sequence.advance()
     training.core.start(0.0)
     node.inputs.get()(0.0)
     assert training.core.neighbours.up == ["east"]

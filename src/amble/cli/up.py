@@ -34,6 +34,7 @@ MORE = "give more --hops or --seconds, or let --tolerance end it"
 
 @app.command(cls=WithNames, help=UP_HELP, short_help="Train on this machine with real agents, live.")
 def up(
+    ctx: typer.Context,
     data: Annotated[
         str, typer.Option(help="A name (see: amble data), the path of a file, or a folder with a table per site.")
     ] = "digits",
@@ -81,7 +82,7 @@ def up(
     from amble.live.threads import one_thread
 
     one_thread()
-    from amble.errors import need
+    from amble.errors import AmbleError, need
 
     need("cryptography", "live")
     need("zenoh", "live")
@@ -91,6 +92,10 @@ def up(
 
     stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
     if Path(data).is_dir():
+        for name in ("agents", "how", "alpha", "sizes", "one_hot", "start"):
+            if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE":
+                option = f"--{name.replace('_', '-')}"
+                raise AmbleError(f"{option} was given with a folder of tables, one agent each; leave it out.")
         open_model = {"task": task, "target": target, "loss": loss, "ridge": ridge, "event": event,
                       "exposure": exposure, "weight": weight, "header": header}  # fmt: skip
         _sites(
@@ -179,7 +184,7 @@ def _sites(data: Path, out: Path, again: bool, **settings: Any) -> None:
         if asked.is_set():
             say("what there was by then was kept.", "stopped early:")
             raise typer.Exit(asked.code)
-        if lost:
+        if lost or not outcome.whole:
             raise typer.Exit(1)
 
 

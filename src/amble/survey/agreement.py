@@ -210,4 +210,7 @@ def target_scaling(target: Summary, exposed: float, link: str) -> tuple[float, f
     """y_mean and y_std. With a log link the mean is the logarithm of the base rate, at which training begins."""
     if link == IDENTITY:
         return target.mean, deviation(target, target.weight)
-    return (math.log(target.weight * target.mean / exposed), 1.0) if link == LOG else (0.0, 1.0)
+    if link != LOG:
+        return 0.0, 1.0
+    # to so many digits, because the logarithms of two machines may differ in the last one, and all must agree
+    return float(f"{math.log(target.weight * target.mean / exposed):.12g}"), 1.0

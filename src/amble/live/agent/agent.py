@@ -88,8 +88,8 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
         raise _already_running(folder, config.name) from error
     had_ended = node.core.ending is not None
     _run(node, address_of(config, folder, course.bytes_max), folder, again)
-    if node.refused:
-        raise AmbleError(node.refused)
+    if node.sequence.refused:
+        raise AmbleError(node.sequence.refused)
     end, left = node.core.ending, node.core.left
     if node.restarts and not (end or left or ending.asked.is_set()):
         engine_log.end()

@@ -19,10 +19,10 @@ import numpy as np
 from amble.errors import AmbleError
 from amble.live import status
 from amble.live.agent import saying
-from amble.live.agent.stages import CLOSING, OPENING, TRAINING, Course, Plan, Stage, open_stage, remove
+from amble.live.agent.sequence import Sequence
+from amble.live.agent.stages import CLOSING, OPENING, TRAINING, Course, Stage
 from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Wake
 from amble.live.core.message import Accepted, Answer, Question, Refused, Stop
-from amble.live.core.packing import digest
 from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
 from amble.live.formats import wire
@@ -84,11 +84,8 @@ class Node:
 
     def __init__(self, config: AgentConfig, folder: Path, course: Course, ending: Flag) -> None:
         self.config, self.folder, self.course, self.ending = config, folder, course, ending
-        self.stages: tuple[Stage, ...] = ()  # those that have ended, and the one under way
+        self.sequence = Sequence(config, folder, course)
         self.transport: Transport | None = None
-        self.refused = ""  # why the agents could not agree, once they could not
-        self._enter(course.first())
-        self._advance()
         self.inputs: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
         self.thanks: deque[Callable[[float], list[Effect]]] = deque()  # inputs that need not wake the thread
         self.replies: dict[int, SendAnswer] = {}
@@ -115,6 +112,10 @@ class Node:
     # --- stages -----------------------------------------------------------------------------------------------------
 
     @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self.sequence.stages
+
+    @property
     def stage(self) -> Stage:
         return self.stages[-1]
 
@@ -134,44 +135,9 @@ class Node:
     def visits(self) -> Visits:
         return self.stage.visits
 
-    def _enter(self, plan: Plan) -> None:
-        """The next stage begins, or goes on from its journal."""
-        stage = open_stage(plan, self.config, self.folder)
-        if stage.journal.has_other_data(digest(plan.objective)):
-            log.warning("the data of %s are not those of its earlier visits; it goes on with these, and a replay of "
-                        "the earlier visits will differ", self.config.name)  # fmt: skip
-        self.stages = (*self.stages, stage)
-
-    def _advance(self) -> list[Stage]:
-        """Where a stage has ended with a result, the next one is entered; or entered again, if the result is another
-        one by now. Those that were entered."""
-        entered: list[Stage] = []
-        k = 0
-        while k < len(self.stages) and (ending := self.stages[k].core.ending) is not None:
-            stage, following = self.stages[k], self.stages[k + 1 :]
-            k += 1
-            if ending.order == stage.order:
-                continue
-            stage.order, self.refused, plan = ending.order, "", None
-            try:
-                plan = self.course.after(stage.name, ending)
-            except AmbleError as error:  # the same at all agents; they still have to be told how the stage ended
-                self.refused = str(error)
-            if plan is not None and following and following[0].shape.digest == plan.digest:
-                following[0].order = None  # two have ended the stage with the same numbers, so what follows goes on
-                continue
-            for later in following:
-                later.journal.close()
-                remove(later.journal.path)
-            self.stages = self.stages[:k]
-            if plan is not None:
-                self._enter(plan)
-                entered.append(self.stage)
-        return entered
-
     def _follow(self, transport: Transport) -> None:
         """What has ended leads to the next stage."""
-        for stage in self._advance():
+        for stage in self.sequence.advance():
             log.info("%s begins", NAMES[stage.name])
             now, before = time.monotonic(), self.stages[0].core.neighbours
             self.joined_s, self.told, self.missed, self.stopped_s = math.inf, set(), True, None
@@ -481,6 +447,8 @@ class Node:
 
     def model(self) -> Any:
         """The model that this agent may show, or None."""
+        if self.course.final is not None:  # also of an agent that came after the training
+            return self.course.final
         return None if self.trained is None else model_of(self.trained)
 
     def _save_model(self, w: Any) -> None:

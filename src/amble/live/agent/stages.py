@@ -112,6 +112,10 @@ class Course(Protocol):
     def awaits(self, name: str) -> bool:
         """Whether a stage follows this one."""
 
+    @property
+    def final(self) -> Array | None:
+        """The model that all agents ended the training with, once that is known and another stage followed."""
+
     def model(self, w: Array | None) -> Model | None:
         """What the run has come to; `w` is this agent's own estimate."""
 
@@ -136,6 +140,10 @@ class Training:
 
     def awaits(self, name: str) -> bool:  # noqa: ARG002
         return False
+
+    @property
+    def final(self) -> Array | None:
+        return None
 
     def model(self, w: Array | None) -> Model | None:
         return None if w is None else model_from(self.config, w)
@@ -190,6 +198,10 @@ class Surveyed:
 
     def awaits(self, name: str) -> bool:
         return name != CLOSING
+
+    @property
+    def final(self) -> Array | None:
+        return self.w
 
     def after(self, name: str, ending: Ending) -> Plan | None:
         if name != CLOSING:  # what an earlier result of this stage has led to is void

@@ -103,12 +103,11 @@ def finish(plan: Plan, agents: Cluster) -> Model | NoModel:
     """The model that all agents ended with, kept beside their folders with the record."""
     folders = collect.agent_folders([plan.folder])
     statuses = {name: status for name in folders if (status := agents.status(name)).state != "left"}
-    for status in statuses.values():
-        if status.state == "refused" or status.cause == "diverged":
-            return NoModel(status.reason or status.stopped)
-    best = glance.newest(statuses)
-    if best is None or not (folders[best] / model_file.FILE).is_file():
-        return NoModel("no agent has one: the run was ended before its training")
+    usable = {name: status for name, status in statuses.items() if (folders[name] / model_file.FILE).is_file()}
+    if not usable:
+        said = (status.reason or (status.stopped if status.cause == "diverged" else "") for status in statuses.values())
+        return NoModel(next(filter(None, said), "no agent has one: the run was ended before its training"))
+    best = glance.newest(usable) or next(iter(usable))
     record.save(collect.collect(folders), plan.folder / record.FILE)
     model = load_model(folders[best] / model_file.FILE)
     model.save(plan.folder / model_file.FILE)

@@ -356,6 +356,7 @@ class Core:
             if newest:
                 order, m = max(newest)
                 numbers = self.visits.result(self.rows[f"custody/{m}"].message.payload)
+                order = (int(cause == "asked"), *order)  # what a person asks for counts more than any result
                 ending = ending._replace(order=order, result=numbers.astype("<f8").tobytes())
         self.state.stop(ending)
 
