@@ -107,3 +107,34 @@ def test_sites_that_disagree_are_told_which_column_it_is(tmp_path):
 def test_a_folder_of_one_table_is_refused(tmp_path):
     with pytest.raises(amble.AmbleError, match="1 tables; give one with at least two"):
         plan_of(tmp_path, {"north": tables()["north"]})
+
+
+def test_a_site_that_cannot_take_part_ends_the_survey_at_once(tmp_path):
+    frames = tables()
+    plan = plan_of(tmp_path, frames)
+    (tmp_path / "tables" / "east.csv").write_text("")
+    with sites.start(plan) as cluster:
+        begun = time.monotonic()
+        lost = sites.watch(cluster, "sites", lambda: time.monotonic() - begun > WITHIN_S)
+        outcome = sites.finish(plan, cluster)
+    assert "empty" in lost["east"]
+    assert isinstance(outcome, NoModel)
+    assert "empty" in outcome.why
+
+
+@pytest.mark.long
+def test_who_waits_for_a_site_passes_tokens_slowly(tmp_path):
+    """A description may be long: while somebody has not started, the others hardly send anything."""
+    frames = tables()
+    plan = plan_of(tmp_path, frames)
+    with sites.start(plan) as cluster:
+        for name in ("north", "east"):
+            cluster.start(name)
+        wait_for(lambda: all(cluster.status(name).visits > 4 for name in ("north", "east")), "waiting")
+        before = sum(cluster.status(name).visits for name in ("north", "east"))
+        time.sleep(4.0)
+        assert sum(cluster.status(name).visits for name in ("north", "east")) - before <= 12
+        cluster.start("south")
+        wait_for(lambda: not cluster.running(), "the end")
+        model = sites.finish(plan, cluster)
+    assert_pooled(model, pd.concat(frames.values()))

@@ -227,3 +227,16 @@ def test_signs_that_are_held_are_a_penalty():
     with pytest.raises(amble.AmbleError, match="positive"):
         model.summary()
     assert "positive" in str(model.summary("none"))
+
+
+def test_errors_by_few_agents_and_labels_told_apart_are_remarked():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 3))
+    problem = amble.Problem.from_arrays(X, (X[:, 0] + rng.normal(size=60) > 0).astype(int), agents=3, ridge=0.0)
+    model = amble.simulate(amble.Relay(form="full"), problem, hops=60, progress=False).trained(problem)
+    assert "too few for errors by agent" in str(model.summary("cluster"))
+    assert "too few" not in str(model.summary())
+    labels = np.arange(60) % 2
+    apart = amble.Problem.from_arrays((2 * labels - 1 + 0.1 * X[:, 0])[:, None], labels, agents=3, ridge=1e-9)
+    model = amble.simulate(amble.Relay(form="full"), apart, hops=300, optimum=False, progress=False).trained(apart)
+    assert "tell all labels apart" in str(model.summary("none"))

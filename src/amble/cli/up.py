@@ -179,6 +179,13 @@ def _sites(data: Path, out: Path, again: bool, **settings: Any) -> None:
             outcome = live.again(collect.agent_folders([plan.folder]), asked.is_set)
             say(str(outcome), "replayed:" if outcome.whole else "not replayed in full:")
         say(f"written to {out}/: model.npz (see: amble summary, amble predict), record.npz, one folder per site")
+        said = settings["model"]
+        if len(model.labels) > 2 and not {"task", "loss"} & said.keys() and not isinstance(model.labels[0], str):
+            say(
+                f"the {len(model.labels)} numbers of {model.target} were taken for labels; if they are amounts or "
+                "counts, give --task regression or --loss poisson.",
+                "note:",
+            )
         for name, reason in lost.items():
             say(reason, f"{name} failed:", "red")
         if asked.is_set():

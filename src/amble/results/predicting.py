@@ -22,7 +22,9 @@ def read_rows(model: Model, path: Path, target: str | None, header: bool | None)
     refuse_options(path, header, target)
     if kind in TABLES and "survey" in model.about:
         table = read_table(path, header, ())
-        X, chosen = agreement_of(model).encode(table, where), _target(model, table, target)
+        X = agreement_of(model).encode(table, where)
+        named = target if target is not None else model.target  # another column may be anything
+        chosen = find_target(table, named) if named in [target, *(column.name for column in table.columns)] else None
         censored = agreement_of(model).event is not None  # its targets are no amounts to compare predictions with
         y = None if chosen is None or censored else targets(table, chosen, model.task)[0]
     elif kind in TABLES:

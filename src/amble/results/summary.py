@@ -26,6 +26,9 @@ ERRORS = {
 }
 
 
+SEPARATED = 1e-3  # of the log loss per row: below it labels are told apart almost for certain
+
+
 class Fit(NamedTuple):
     """What is shown: each parameter is a linear function of the model's own numbers."""
 
@@ -166,6 +169,12 @@ def summarise(fit: Fit, sums: Sums, cov: str, level: float) -> Summary:
     p_value, quantile = (
         _student(statistic, freedom, level) if kind == "t" and cov != "none" else _normal(statistic, level)
     )
+    if cov == "cluster" and sums.agents <= k:
+        notes.append(
+            f"{float(sums.agents):.0f} agents are too few for errors by agent of {k} coefficients: do not rely on them."
+        )
+    if fit.labels and float(sums.train.deviance) < SEPARATED * float(sums.train.weight):
+        notes.append("The columns tell all labels apart, so coefficients have no bound; leave one out, or add a ridge.")
     if fit.groups:
         notes.append(f"Each label against {fit.labels[0]}.")
     if cov == "none" and fit.penalty:

@@ -21,7 +21,7 @@ from amble.live import status
 from amble.live.agent import saying
 from amble.live.agent.sequence import Sequence
 from amble.live.agent.stages import CLOSING, OPENING, TRAINING, Course, Stage
-from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Wake
+from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Visit, Wake
 from amble.live.core.message import Accepted, Answer, Question, Refused, Stop
 from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
@@ -44,6 +44,7 @@ LINGER_S = 3.0  # after the end, and the patience: so that neighbours hear of it
 MISSED_S = 5.0  # after the start, log which neighbours are missing
 SEEK_S = 1.0  # between two questions to a neighbour that is in another stage
 SOON_S = 0.05  # until inputs that nobody waits for are handled
+WAIT_S = 1.0  # of a visit in a survey that waits for somebody
 FULL_S = 1.0  # between two attempts to write to a full disk
 KEEP_S, IDLE_S = 1.0, 60.0  # between two writes of the time in the run: with a visit, and without one
 TOLD = {
@@ -422,11 +423,16 @@ class Node:
             self.gauge.visited(effect.visit.token, effect.rows["holder"].z)
             if self.joined_s == math.inf and effect.visit.giver != self.config.name:
                 self.joined_s = time.monotonic()
-            self.ending.wait(max(0.0, self.visit_s + self.config.timing.pause_s - time.monotonic()))
+            self.ending.wait(max(0.0, self.visit_s + self._pause_s(effect.visit, stage) - time.monotonic()))
             elapsed_s = self._elapsed_s(time.monotonic(), KEEP_S)
         compute_s = time.monotonic() - self.visit_s
         self._kept(partial(stage.journal.persist, effect, time.time(), self.waited_s, compute_s, elapsed_s))
         self.visit_s, self.waited_s = time.monotonic(), 0.0
+
+    def _pause_s(self, visit: Visit, stage: Stage) -> float:
+        """How long a visit takes at least; in a survey that only waits for agents that have not come, a good while."""
+        waits = stage.name != TRAINING and visit.after.calm > 2 * visit.after.members
+        return max(self.config.timing.pause_s, WAIT_S if waits else 0.0)
 
     def _kept(self, write: Callable[[], None]) -> None:
         """Nothing is sent to anybody before this is stored, so the agent waits for a full disk. It does not wait for a

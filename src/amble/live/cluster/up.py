@@ -137,6 +137,9 @@ def follow(
             if lost and not visits.kind_for(config.method).exact:
                 view.note(f"{config.method.label} cannot go on without it; all others are stopped.")
                 break
+            if any(agents.status(name).state == "refused" for name in lost) and config.surveyed is not None:
+                view.note("the sites cannot agree without it; all others are stopped.")
+                break
             best = glance.newest({name: agents.status(name) for name in folders})
             view.show(glance.look(folders), None if best is None else agents.model(best))
     if not halt():
