@@ -90,7 +90,7 @@ def test_divergence_has_no_result():
 
 
 def test_who_is_awaited_is_inside_only_while_the_account_is_recounted():
-    """ "The agents that are not met by then give later": until then nothing of them is in the ledgers."""
+    """Agents that a recount has not met in time give later: until then nothing of them is in the ledgers."""
     visits = visits_for(Survey(), 1, PLACES)
     holders = [visits.holder(Part(np.array([k + 1.0]))) for k in range(PLACES)]
     parcel, hop = visits.parcel(0), 0

@@ -117,7 +117,7 @@ def test_a_log_link_starts_at_the_base_rate(tmp_path, loss, extra):
     expected = fit_scaling(
         rows[["age"]].to_numpy(), rows["visits"].to_numpy(), True, "log", extra=Extras(weight, offset)
     )
-    assert agreement.y_mean == pytest.approx(expected.y_mean, rel=1e-12)
+    assert agreement.y_mean == pytest.approx(expected.y_mean, rel=1e-11)  # it is rounded, so that all sites agree
     assert agreement.y_std == 1.0
     found = agreement.rows(tables["east"], "east").offset
     if extra:

@@ -76,7 +76,7 @@ def opened(node, frames, order):
 
 
 def test_another_result_of_a_stage_begins_the_next_one_again_only_if_its_numbers_differ(tmp_path):
-    """ "A stage ends with a result that all agents have alike, and from that each agent makes the next stage." """
+    """Another result of a stage makes the next one again, and one with the same numbers changes nothing."""
     frames = tables()
     node = node_of(tmp_path / "bundle", frames)
     two = {name: frames[name] for name in ("north", "east")}
@@ -126,7 +126,7 @@ def test_a_neighbour_that_comes_while_a_stage_ends_is_up_in_the_next_one(tmp_pat
 
 
 def test_a_missing_cell_among_held_out_rows_is_refused_before_the_training(tmp_path):
-    """ "Missing cells: refused by default" """
+    """A missing cell is refused by all sites at once, also in rows that are held out."""
     frames = tables()
     node = node_of(tmp_path / "bundle", frames, test=0.5)
     node._close_journals()
