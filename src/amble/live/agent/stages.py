@@ -252,8 +252,7 @@ class Surveyed:
             )
 
     def _closing(self, w: Array, inside: Flags, result: str) -> Plan | None:
-        config, asked = self.config, self.config.surveyed
-        assert asked is not None
+        config = self.config
         self.w, self.inside = w.copy(), inside
         model, classes = config.model, len(config.model.labels)
         if model.loss_name not in KNOWN or not inside.any():
