@@ -235,7 +235,7 @@ def test_compare_has_an_option_for_every_setting_of_a_file_with_its_default():
 )
 def test_the_help_lists_what_is_in_the_registry(command, option, names, monkeypatch):
     text = help_of([command], monkeypatch)
-    line = " ".join(re.search(rf"{option} .*?(?= --)", text, re.S)[0].replace("│", " ").split())
+    line = " ".join(re.search(rf"│ {option} .*?(?= --)", text, re.S)[0].replace("│", " ").split())
     assert ", ".join(names) in line
 
 

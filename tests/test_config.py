@@ -416,14 +416,14 @@ def test_one_agent_may_have_one_label_only():
 def test_rows_are_read_as_the_run_says(tmp_path):
     own = made(**model(columns=["u", "v=red", "v=blue"], target="y"), **agents(data="rows.csv")).agent("b")
     (tmp_path / "rows.csv").write_text("y,v,u\n1,red,5\n2,blue,6\n")
-    rows, wanted = own.read_data(tmp_path)
+    rows, wanted, _ = own.read_data(tmp_path)
     assert rows.tolist() == [[5, 1, 0], [6, 0, 1]]
     assert wanted.tolist() == [1, 2]
     (tmp_path / "rows.csv").write_text("y,v,u\n1,red,5\n2,green,6\n")
     with refused("'green', a category that the columns given have not"):
         own.read_data(tmp_path)
     (tmp_path / "rows.svm").write_text("1 1:2\n2 2:3\n")  # the third column is never other than zero
-    rows, wanted = replace(made().agent("a"), data="rows.svm").read_data(tmp_path)
+    rows, wanted, _ = replace(made().agent("a"), data="rows.svm").read_data(tmp_path)
     assert (rows.tolist(), wanted.tolist()) == ([[2, 0, 0], [0, 3, 0]], [1, 2])
     with refused("there is no file"):
         replace(own, data="none.csv").read_data(tmp_path)
@@ -435,7 +435,7 @@ def test_columns_that_the_run_does_not_name_are_ignored_and_logged(tmp_path, cap
     caplog.set_level(logging.INFO, "amble.live")
     own = made(**model(columns=["u", "v=red", "v=blue"], target="y"), **agents(data="rows.csv")).agent("b")
     (tmp_path / "rows.csv").write_text("id,y,note,v,u,gap\n7,1,a word,red,5,\n8,2,,blue,6,nan\n")
-    rows, wanted = own.read_data(tmp_path)
+    rows, wanted, _ = own.read_data(tmp_path)
     assert rows.tolist() == [[5, 1, 0], [6, 0, 1]]
     assert wanted.tolist() == [1, 2]
     (logged,) = [record.getMessage() for record in caplog.records]
@@ -444,7 +444,7 @@ def test_columns_that_the_run_does_not_name_are_ignored_and_logged(tmp_path, cap
     day = arrow.array([0, 1], arrow.timestamp("s"))  # which no column of a model could be
     table = {"day": day, "u": [5.0, 6.0], "v": ["red", "blue"], "y": [1.0, 2.0]}
     parquet.write_table(arrow.table(table), tmp_path / "rows.parquet")
-    rows, wanted = replace(own, data="rows.parquet").read_data(tmp_path)
+    rows, wanted, _ = replace(own, data="rows.parquet").read_data(tmp_path)
     assert (rows.tolist(), wanted.tolist()) == ([[5, 1, 0], [6, 0, 1]], [1, 2])
     assert caplog.records[-1].getMessage().endswith("are ignored: day")
 

@@ -105,7 +105,11 @@ def test_of_a_column_with_too_many_texts_only_their_number_is_said():
         ({"x": [1, 2], "w": [1, 2], "y": [1, 2]}, {"event": "w"}, "w is 2; the event must be 0 .censored. or 1"),
         ({"x": [1, 2], "w": [1, 200], "y": [1, 2]}, {"offset": "w"}, "w is 200; the offset must be from -100 to 100"),
         ({"x": [1, 2], "w": ["1", "two"], "y": [1, 2]}, {"weight": "w"}, "w is 'two'; the weight must be a number"),
-        ({"x": [1, 2], "w": [1, 2], "y": [1, 2]}, {"weight": "y"}, "column 'y' of rows.csv is both target and weight"),
+        (
+            {"x": [1, 2], "w": [1, 2], "y": [1, 2]},
+            {"exposure": "w", "weight": "w"},
+            "column 'w' of rows.csv is both exposure and weight",
+        ),
         ({"x": [1, 2], "y": [1, 2]}, {"columns": ["y"]}, "column 'y' of rows.csv is the target"),
         (
             {"x": ["a", "b"], "y": [1, 2]},
@@ -126,6 +130,10 @@ def test_of_a_column_with_too_many_texts_only_their_number_is_said():
 def test_what_cannot_be_described_is_refused_in_a_sentence(columns, options, sentence):
     with pytest.raises(AmbleError, match=sentence):
         of(columns, **options)
+
+
+def test_the_target_is_the_last_column_without_a_role():
+    assert of({"x": [1, 2], "y": [1, 2], "w": [1, 3]}, weight="w").target.name == "y"
 
 
 # --- as bytes --------------------------------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 
 `amble compare --data rows.csv --by site` - one agent per site: the column says to which site a row belongs
 
+`amble compare --data claims.csv --target claims --loss poisson --exposure years --weight w` - columns with a role
+
 `amble compare --data digits --how dirichlet --alpha 0.1` - agents with different labels
 
 `amble compare -m Relay --l1 0.01 --unpenalised age` - the lasso: some coefficients are exactly zero
@@ -53,6 +55,14 @@ def of(panel: str, *names: str, **settings: Any) -> Any:
 DATA, SPLIT, HOW, RUN = "Data", "Agents and their losses", "Network, walk and time", "Methods"
 STOP = "When to stop (by default after 10,000 hops)"
 
+# the columns with a role, for every command that reads a file
+Event = Annotated[
+    str | None, of(DATA, help="Of a file, for cox: the column of 1 (the event was seen) and 0 (censored).")
+]
+Offset = Annotated[str | None, of(DATA, help="Of a file, for poisson, gamma: a column, added to the linear predictor.")]
+Exposure = Annotated[str | None, of(DATA, help="Of a file, for poisson, gamma: the column of years, areas and so on.")]
+Weight = Annotated[str | None, of(DATA, help="Of a file: the column that says how much each row counts.")]
+
 
 @app.command(cls=WithNames, help=COMPARE_HELP, short_help="Compare methods: a table, a figure, the saved runs.")
 def compare(
@@ -73,6 +83,10 @@ def compare(
         of(DATA, "--header/--no-header", help="Of a file: its first row names columns.  [default: by its cells]"),
     ] = None,
     one_hot: Annotated[bool, of(DATA, "--one-hot", help="Of a file: make columns of text categories.")] = False,
+    event: Event = None,
+    offset: Offset = None,
+    exposure: Exposure = None,
+    weight: Weight = None,
     by: Annotated[
         str | None, of(SPLIT, "--by", metavar="<column>", help="Of a file: one agent per value of this column.")
     ] = None,

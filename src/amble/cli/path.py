@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from amble.cli.app import app, console, say, say_written
-from amble.cli.compare import DATA, SPLIT, of
+from amble.cli.compare import DATA, SPLIT, Event, Exposure, Offset, Weight, of
 from amble.cli.listed import WithNames
 
 PATH_HELP = """Lasso and elastic net: models under ever smaller penalties, and which is best on rows held out.
@@ -41,6 +41,10 @@ def path(
         of(DATA, "--header/--no-header", help="Of a file: its first row names columns.  [default: by its cells]"),
     ] = None,
     one_hot: Annotated[bool, of(DATA, "--one-hot", help="Of a file: make columns of text categories.")] = False,
+    event: Event = None,
+    offset: Offset = None,
+    exposure: Exposure = None,
+    weight: Weight = None,
     by: Annotated[
         str | None, of(SPLIT, "--by", metavar="<column>", help="Of a file: one agent per value of this column.")
     ] = None,
@@ -72,6 +76,7 @@ def path(
     from amble.simulation.path import path as trained
 
     files: dict[str, Any] = {"task": task, "target": target, "header": header, "one_hot": one_hot, "by": by}
+    files |= {"loss": loss, "event": event, "offset": offset, "exposure": exposure, "weight": weight}
     experiment = Experiment(data=data, **files)
     options: dict[str, Any] = {"intercept": not no_intercept, "scale": not no_scale}
     if loss is not None:

@@ -23,6 +23,8 @@ digests, which also gives curves for amble report. Ctrl-C or SIGTERM stops all a
 
 `amble up --data rows.csv --target price --one-hot -o prices` - a file of your own
 
+`amble up --data claims.csv --target claims --loss poisson --exposure years --weight w` - columns with a role
+
 `amble up --data digits --how dirichlet --alpha 0.1 --seconds 30 --again` - in place of the last run
 
 `amble up --data hospitals --target died --loss logistic` - a folder with a table per site: the sites agree on columns
@@ -57,9 +59,10 @@ def up(
     ] = None,
     loss: Annotated[str | None, typer.Option(help="{losses}.")] = None,
     missing: Annotated[str, typer.Option(help="Of sites' missing cells: refuse, mean or drop.")] = "refuse",
-    event: Annotated[str | None, typer.Option(help="Of sites, for cox: the column of 0 and 1.")] = None,
-    exposure: Annotated[str | None, typer.Option(help="Of sites, for poisson and gamma: a column.")] = None,
-    weight: Annotated[str | None, typer.Option(help="Of sites: the column of row weights.")] = None,
+    event: Annotated[str | None, typer.Option(help="For cox: the column of 1 (event) and 0 (censored).")] = None,
+    offset: Annotated[str | None, typer.Option(help="For poisson and gamma: a column that is added.")] = None,
+    exposure: Annotated[str | None, typer.Option(help="For poisson and gamma: the column of years and so on.")] = None,
+    weight: Annotated[str | None, typer.Option(help="The column that says how much each row counts.")] = None,
     network: Annotated[str | None, typer.Option(help="{networks}; by default random, of sites complete.")] = None,
     density: Annotated[float, typer.Option(help="Share of all links a random network has.")] = 0.7,
     method: Annotated[str, typer.Option("--method", "-m", help="NAME:key=value,...")] = "Relay:tokens=2",
@@ -91,13 +94,13 @@ def up(
     from amble.simulation.experiment import Experiment, parse, parse_sizes
 
     stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
+    roles = {"event": event, "offset": offset, "exposure": exposure, "weight": weight}
     if Path(data).is_dir():
         for name in ("agents", "how", "alpha", "sizes", "one_hot", "start"):
             if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE":
                 option = f"--{name.replace('_', '-')}"
                 raise AmbleError(f"{option} was given with a folder of tables, one agent each; leave it out.")
-        open_model = {"task": task, "target": target, "loss": loss, "ridge": ridge, "event": event,
-                      "exposure": exposure, "weight": weight, "header": header}  # fmt: skip
+        open_model = {"task": task, "target": target, "loss": loss, "ridge": ridge, "header": header, **roles}
         _sites(
             Path(data),
             out,
@@ -112,10 +115,12 @@ def up(
             pause_s=pause,
         )
         return
+    if missing != "refuse":
+        raise AmbleError(f"--missing {missing} was given with one file; it is for a folder of tables: leave it out.")
     given: dict[str, Any] = {
         "data": data, "task": task, "target": target, "header": header, "one_hot": one_hot, "agents": agents,
         "how": how, "alpha": alpha, "test": test, "network": network, "density": density, "ridge": ridge, "seed": seed,
-        "loss": loss,
+        "loss": loss, **roles,
         "sizes": None if sizes is None else parse_sizes(sizes), "methods": [parse(method)],
     }  # fmt: skip
     settings = Experiment().with_settings({key: value for key, value in given.items() if value is not None})

@@ -1,6 +1,7 @@
 """Dataset: rows, targets and the names of their columns."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -22,6 +23,7 @@ class Dataset:
     groups : a label per row that says which agent it belongs to, such as the site; `split` makes one agent per label
     sample_weight, offset, exposure : a number per row of X, as of `Problem.from_arrays`
     offset_test : the same per row of X_test, the logarithm of the exposure included
+    table : of a file: which column was the event, offset, exposure and weight, and which (categories) are one-hot
 
     Example
     -------
@@ -43,6 +45,7 @@ class Dataset:
     offset: Any = None
     exposure: Any = None
     offset_test: Any = None
+    table: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         kind = self.task
@@ -51,7 +54,8 @@ class Dataset:
         test = "" if self.X_test is None else f", {count(len(self.X_test), 'test row')}"
         rows, columns = np.shape(self.X) if np.ndim(self.X) == 2 else (0, 0)
         target = "" if self.target is None else f", target {self.target}"
-        return f"Dataset({self.name}: {kind}, {count(rows, 'row')}{test}, {count(columns, 'column')}{target})"
+        roles = "".join(f", {role} {name}" for role, name in self.table.items() if role != "categories")
+        return f"Dataset({self.name}: {kind}, {count(rows, 'row')}{test}, {count(columns, 'column')}{target}{roles})"
 
 
 def count(number: int, one: str, several: str | None = None) -> str:

@@ -1,8 +1,9 @@
 """Data sets from your own files: CSV, NPZ, Parquet and LIBSVM text, distinguished by the file's ending."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,14 +12,16 @@ from amble.data import delimited, libsvm, parquet
 from amble.data.datasets import Dataset
 from amble.data.encoding import encode
 from amble.data.packed import DAMAGED, as_text, inner_suffix, read_bytes, unpacked
-from amble.data.tables import Table
-from amble.data.targets import TASKS, Targets, find_target, labels_or_amounts, targets
-from amble.errors import AmbleError, as_path, unknown
+from amble.data.roles import ROLES, censored, find_roles, numbers_of
+from amble.data.tables import Column, Table
+from amble.data.targets import TASKS, Targets, labels_or_amounts, targets
+from amble.errors import AmbleError, as_path, few, unknown
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 TABLES = (*DELIMITERS, ".parquet")
 CATEGORICAL = ("refuse", "one-hot")
 SAVE = "write it with numpy.savez(path, X=X, y=y)"
+EXTRAS = ("sample_weight", "offset", "exposure", "offset_test")  # arrays that an .npz may have besides
 
 
 class Reading(NamedTuple):
@@ -30,6 +33,7 @@ class Reading(NamedTuple):
     categorical: str
     columns: Sequence[str] | None
     by: str | int | None = None
+    roles: Mapping[str, str | int | None] = MappingProxyType({})
 
 
 def read_file(
@@ -41,13 +45,17 @@ def read_file(
     categorical: str = "refuse",
     columns: Sequence[str] | None = None,
     by: str | int | None = None,
+    event: str | int | None = None,
+    offset: str | int | None = None,
+    exposure: str | int | None = None,
+    weight: str | int | None = None,
 ) -> Dataset:
     """A data set from a file.
 
     Parameters
     ----------
-    path : .csv, .tsv, .npz (arrays X, y and, if there are, X_test, y_test), .parquet, and LIBSVM text under any other
-        name; text may be compressed (.bz2, .xz, .gz)
+    path : .csv, .tsv, .npz (arrays X, y and, if there are, X_test, y_test, sample_weight, offset, exposure,
+        offset_test), .parquet, and LIBSVM text under any other name; text may be compressed (.bz2, .xz, .gz)
     task : regression or classification; without it, targets that are text or whole numbers of at most 20 values are
         labels
     target : a table's target column, by name or number (from 0; -1 is the last); without it, the last.
@@ -57,7 +65,12 @@ def read_file(
         "refuse" says where the text is
     columns : another data set's columns: this file is encoded in the same way, in the same order
     by : a table's column, by name or number, that says to whom a row belongs, such as the site: `split` makes one agent
-    per value. It is not a column of X
+        per value. This column and the next four are no columns of X
+    event : of cox: the column that says whether the row had its event (1) at the time in the target, or was censored
+        then (0). y is the time, with a minus where the row is censored
+    offset : of poisson and gamma: the column of what is added to the linear predictor
+    exposure : of the same: the column of what the mean is proportional to, such as years
+    weight : the column of how much each row counts, zero or more
 
     Returns
     -------
@@ -78,10 +91,11 @@ def read_file(
     if categorical not in CATEGORICAL:
         raise unknown("way to treat categories", categorical, CATEGORICAL)
     refuse_options(path, header, target)
-    if by is not None and kind not in TABLES:
-        raise AmbleError(f"by={by!r} was given for {path}, which has no named columns; give groups= to amble.split.")
+    roles = dict(zip(ROLES, (event, offset, exposure, weight), strict=True))
+    if kind not in TABLES:
+        refuse_roles(path, by, roles)
     content = unpacked(read_bytes(path), str(path))
-    return read_content(content, kind, name, str(path), Reading(task, target, header, categorical, columns, by))
+    return read_content(content, kind, name, str(path), Reading(task, target, header, categorical, columns, by, roles))
 
 
 def read_content(content: bytes, kind: str, name: str, where: str, reading: Reading) -> Dataset:
@@ -94,6 +108,18 @@ def read_content(content: bytes, kind: str, name: str, where: str, reading: Read
     X, y = libsvm.parse(content, where, None if columns is None else len(columns))
     y, task = labels_or_amounts(y, reading.task)
     return Dataset(name, task, X, y, columns=tuple(str(k + 1) for k in range(X.shape[1])))
+
+
+def refuse_roles(path: Path, by: str | int | None, roles: Mapping[str, str | int | None]) -> None:
+    """Columns with a role have names, so they are for tables."""
+    if by is not None:
+        raise AmbleError(f"by={by!r} was given for {path}, which has no named columns; give groups= to amble.split.")
+    for role, column in roles.items():
+        if column is not None:
+            raise AmbleError(
+                f"{role}={column!r} was given for {path}, which has no named columns; give a table (.csv, .tsv or "
+                ".parquet), or an amble.Dataset of your own."
+            )
 
 
 def refuse_options(path: Path, header: bool | None, target: str | int | None = None) -> None:
@@ -132,37 +158,60 @@ def table_from(
 
 
 def from_table(table: Table, name: str, reading: Reading) -> Dataset:
-    by, target = reading.by, reading.target
-    owner = None if by is None else find_target(table, by, "by")
-    others = table if owner is None else table._replace(columns=[each for each in table.columns if each is not owner])
-    if owner is not None and not others.columns:
-        raise AmbleError(f"{table.where} has no column beside {owner.name}; give a table with a target, too.")
-    chosen = find_target(table if target is not None else others, target)
-    if chosen is owner:
-        raise AmbleError(f"by={by} and target={target} are the same column of {table.where}; give two.")
-    features = [column for column in others.columns if column is not chosen]
+    chosen, found = find_roles(table, reading.target, {"by": reading.by, **reading.roles})
+    taken = {chosen.name, *(column.name for column in found.values())}
+    features = [column for column in table.columns if column.name not in taken]
     if not features:
+        if found:
+            raise AmbleError(f"{table.where} has no column besides {few(sorted(taken))}; a model needs one more.")
         raise AmbleError(
             f"{table.where} has only one column, {chosen.name}, and a target needs others beside it; separate "
             "cells by commas in a .csv file and by tabs in a .tsv file."
         )
     table.refuse_gaps()
-    y, task = targets(table, chosen, reading.task)
+    owner, event = found.pop("by", None), found.get("event")
+    numbers = {role: numbers_of(table, column, role) for role, column in found.items()}
+    if event is not None and reading.task == "classification":
+        raise AmbleError(
+            f"event={event.name} and task='classification' were given; an event has a time: leave one out."
+        )
+    y, task = targets(table, chosen, reading.task if event is None else "regression")
+    if event is not None:
+        y = censored(table, chosen, y, numbers["event"])
     X, names = encode(table, features, reading.categorical == "one-hot", reading.columns)
     groups: Targets | None = None
     if owner is not None:
-        texts, numbers = owner.texts, owner.numbers
-        groups = np.array(texts) if texts or numbers is None else labels_or_amounts(numbers, None)[0]
-    return Dataset(name, task, X, y, columns=names, target=chosen.name, groups=groups)
+        texts, values = owner.texts, owner.numbers
+        groups = np.array(texts) if texts or values is None else labels_or_amounts(values, None)[0]
+    return Dataset(
+        name,
+        task,
+        X,
+        y,
+        columns=names,
+        target=chosen.name,
+        groups=groups,
+        sample_weight=numbers.get("weight"),
+        offset=numbers.get("offset"),
+        exposure=numbers.get("exposure"),
+        table=described(found, features, names),
+    )
+
+
+def described(roles: Mapping[str, Column], features: Sequence[Column], names: Sequence[str]) -> dict[str, Any]:
+    """What a Dataset keeps of its table: the columns with a role, and those that were one-hot encoded."""
+    categories = [column.name for column in features if column.name not in names]
+    return {role: column.name for role, column in roles.items()} | ({"categories": categories} if categories else {})
 
 
 def read_arrays(content: bytes, where: str, targets: bool = True) -> dict[str, Any]:
-    """X, y, X_test and y_test by name, checked; without `targets`, X is enough. Nothing in the file is executed:
-    pickled objects are refused."""
+    """X, y, X_test and y_test by name, checked, and those of EXTRAS that there are; without `targets`, X is enough.
+    Nothing in the file is executed: pickled objects are refused."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             there = ", ".join(file.files) or "none"
-            arrays: dict[str, Any] = {key: file[key] for key in file.files if key in ("X", "y", "X_test", "y_test")}
+            known = ("X", "y", "X_test", "y_test", *EXTRAS)
+            arrays: dict[str, Any] = {key: file[key] for key in file.files if key in known}
     except (*DAMAGED, AttributeError) as error:
         raise AmbleError(f"{where} is not a whole .npz file of plain arrays ({error}); {SAVE}.") from error
     test = ("X_test", "y_test")

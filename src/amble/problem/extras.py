@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from amble.arrays import Array, Indices
 from amble.errors import AmbleError
-from amble.losses import LOSSES
+from amble.losses import LOSSES, choose
 
 
 class Extras(NamedTuple):
@@ -82,6 +82,15 @@ def of_agents(
 
 def refuse_offset(loss: str, given: str = "offset or exposure") -> None:
     """An offset is for losses that have a logarithm as their link."""
-    if LOSSES[loss].link() != "log":
-        takers = " and ".join(repr(name) for name, kind in LOSSES.items() if kind.link() == "log")
+    _refuse(loss, given, "log")
+
+
+def refuse_event(loss: str | None, column: str) -> None:
+    """A column that says whether an event was seen is for losses of times until one."""
+    _refuse(choose(loss, 0), f"event={column!r}", "hazard")
+
+
+def _refuse(loss: str, given: str, link: str) -> None:
+    if LOSSES[loss].link() != link:
+        takers = " and ".join(repr(name) for name, kind in LOSSES.items() if kind.link() == link)
         raise AmbleError(f"{given} was given with loss={loss!r}, which takes none; it is for {takers}.")

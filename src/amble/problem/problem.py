@@ -1,7 +1,7 @@
 """Problem: all agents' objectives, the task, held-out data, and the centralised optimum for reference."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -54,6 +54,7 @@ class Problem:
     rows: tuple[Array, Targets, Parts, Extras] | None = None
     columns: tuple[str, ...] | None = None  # the names of the rows' columns
     target: str | None = None  # the name of what is predicted
+    table: Mapping[str, Any] = field(default_factory=dict)  # of a file: as of Dataset
     names: tuple[str, ...] | None = None  # of the agents, where each is a group of rows
     holdings: dict[str, Any] | None = None  # who holds what: rows of each label, or the spread of the targets
     loss: str | None = None  # its name, where it has one

@@ -10,6 +10,7 @@ from amble.data.datasets import Dataset
 from amble.data.partition import by_group
 from amble.errors import expect
 from amble.problem.assemble import check_rows
+from amble.problem.extras import refuse_event
 from amble.problem.penalising import penalty_settings
 from amble.problem.problem import Problem
 from amble.problem.rows import hold_out, in_order
@@ -56,6 +57,8 @@ def split(
     """
     advice = "give an amble.Dataset, such as amble.load('diabetes') or amble.read_file('rows.csv')"
     expect(data, Dataset, "the data", advice)
+    if "event" in data.table:
+        refuse_event(loss, data.table["event"])
     X, y = check_rows(in_order(data.X, data.columns, data.name), data.y, data.task, data.name)
     groups = data.groups if groups is None else groups
     if groups is not None:
@@ -87,4 +90,5 @@ def split(
         exposure=rows.exposure,
         offset_test=rows.offset_test,
     )
-    return replace(problem, settings={**problem.settings, "test": test}, columns=data.columns, target=data.target)
+    settings = {**problem.settings, "test": test}
+    return replace(problem, settings=settings, columns=data.columns, target=data.target, table=data.table)

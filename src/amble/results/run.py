@@ -199,6 +199,7 @@ class Run:
             sums=None if problem is None else sums_at(problem, self.model),
             about=provenance(
                 data=about["name"],
+                table=about.get("table"),
                 digest=about["digest"],
                 agents=self.network.agents,
                 method=self.label,

@@ -12,6 +12,7 @@ from amble import methods, networks
 from amble.data.datasets import Dataset
 from amble.data.files import read_file
 from amble.data.loading import NAMES, load
+from amble.data.roles import ROLES
 from amble.errors import AmbleError, unknown
 from amble.files import read_toml
 from amble.methods import own
@@ -48,6 +49,10 @@ class Experiment:
     header: bool | None = None
     one_hot: bool = False
     by: str | None = None  # a file's column: one agent per value of it
+    event: str | None = None  # this and the next three are a file's columns, too: see amble.read_file
+    offset: str | None = None
+    exposure: str | None = None
+    weight: str | None = None
     agents: int = 20
     how: str = "even"
     alpha: float | None = None  # of how = "dirichlet"
@@ -141,7 +146,8 @@ class Experiment:
 
     def read_data(self) -> Dataset:
         """The data set of that name, or else in the file of that path."""
-        of_files: dict[str, Any] = {"task": self.task, "target": self.target, "header": self.header, "by": self.by}
+        keys = ("task", "target", "header", "by", *ROLES)
+        of_files: dict[str, Any] = {key: getattr(self, key) for key in keys}
         if self.data in NAMES:
             extra = [key for key, value in {**of_files, "one_hot": self.one_hot or None}.items() if value is not None]
             if extra:

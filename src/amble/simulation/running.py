@@ -130,6 +130,8 @@ def describe(problem: Problem) -> dict[str, Any]:
         about["columns"] = list(problem.columns)
     if problem.target is not None:
         about["target"] = problem.target
+    if problem.table:
+        about["table"] = dict(problem.table)
     if problem.names is not None:
         about["names"] = list(problem.names)
     if problem.holdings is not None:

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from amble.data.encoding import CATEGORIES_MAX
+from amble.data.roles import ROLES
 from amble.data.tables import Table
 from amble.data.targets import CLASSES_MAX, TASKS
 from amble.errors import AmbleError, unknown
 from amble.losses import LOSSES, choose, named
 from amble.survey.agreed import Agreement, Feature, Rows, Site, from_json
-from amble.survey.cells import EMPTY, MEAN, NUMBER, POLICIES, REFUSE, ROLES, TEXT
+from amble.survey.cells import EMPTY, MEAN, NUMBER, POLICIES, REFUSE, TEXT
 from amble.survey.disagreements import (
     HAZARD,
     IDENTITY,

@@ -8,17 +8,15 @@ from numpy.typing import NDArray
 
 from amble.arrays import Flags
 from amble.data.encoding import source_of
+from amble.data.roles import check_role, find_roles
 from amble.data.tables import Column, Table, as_numbers
-from amble.data.targets import find_target, is_amounts
+from amble.data.targets import is_amounts
 from amble.errors import AmbleError, few, unknown
 
 NUMBER, TEXT, EMPTY = KINDS = ("number", "text", "empty")  # empty: every cell is missing
 REFUSE, MEAN, DROP = POLICIES = ("refuse", "mean", "drop")
-ROLES = ("event", "offset", "exposure", "weight")
 ABSENT = frozenset(("", "nan", "na", "n/a", "#n/a", "<na>", "null"))  # whatever the case
 NUMBER_MAX = 1e100  # so that squares and their sums stay finite
-OFFSET_MAX = 100.0
-ROLE_MAX = 1e15  # of a weight or an exposure
 TEXT_MAX = 200  # characters of a name or a level
 
 
@@ -55,13 +53,8 @@ def find(
     columns: Sequence[str] | None,
 ) -> Roles:
     """The target, the columns of other roles, and the features: those named or, without names, all others."""
-    chosen = {"target": find_target(table, target)}
-    chosen |= {role: find_target(table, name, role) for role, name in roles.items() if name is not None}
-    taken = {column.name: role for role, column in chosen.items()}
-    if len(taken) < len(chosen):
-        role, column = next((role, each) for role, each in chosen.items() if taken[each.name] != role)
-        other = taken[column.name]
-        raise AmbleError(f"column {column.name!r} of {table.where} is both {role} and {other}; name two columns.")
+    chosen, others = find_roles(table, target, roles)
+    taken = {column.name: role for role, column in {"target": chosen, **others}.items()}
     if columns is None:
         columns = [column.name for column in table.columns if column.name not in taken]
     if not columns:
@@ -69,8 +62,8 @@ def find(
     for name in columns:
         if name in taken:
             raise AmbleError(f"column {name!r} of {table.where} is the {taken[name]}; leave it out of the columns.")
-    cells = {role: _numbers(table, column, role) for role, column in chosen.items() if role != "target"}
-    return Roles(read(table, chosen["target"]), cells, find_features(table, columns))
+    cells = {role: _numbers(table, column, role) for role, column in others.items()}
+    return Roles(read(table, chosen), cells, find_features(table, columns))
 
 
 def find_features(table: Table, names: Sequence[str]) -> tuple[Cells, ...]:
@@ -138,20 +131,5 @@ def _numbers(table: Table, column: Column, role: str) -> Cells:
             k for k, text in enumerate(column.texts or ()) if not cells.missing[k] and as_numbers([text]) is None
         )
         raise AmbleError(f"{table.location(row, column)} is {cells.values[row][:40]!r}; the {role} must be a number.")
-    tests = {
-        "event": (cells.values != 0) & (cells.values != 1),
-        "exposure": (cells.values <= 0) | (cells.values > ROLE_MAX),
-        "weight": (cells.values < 0) | (cells.values > ROLE_MAX),
-        "offset": np.abs(cells.values) > OFFSET_MAX,
-    }
-    wanted = {
-        "event": "0 (censored) or 1",
-        "exposure": f"above zero, and at most {ROLE_MAX:g}",
-        "weight": f"zero or more, and at most {ROLE_MAX:g}",
-        "offset": f"from -{OFFSET_MAX:g} to {OFFSET_MAX:g}, as it is added inside an exponential",
-    }
-    wrong = np.flatnonzero(tests[role] & ~cells.missing)
-    if len(wrong):
-        place, cell = table.location(int(wrong[0]), column), cells.values[wrong[0]]
-        raise AmbleError(f"{place} is {cell:g}; the {role} must be {wanted[role]}.")
+    check_role(table, column, role, cells.values)
     return cells

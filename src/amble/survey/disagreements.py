@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from amble.data.roles import ROLES
 from amble.data.tables import as_numbers
 from amble.errors import AmbleError, few
 from amble.losses import LOSSES
-from amble.survey.cells import EMPTY, NUMBER, REFUSE, ROLES, TEXT
+from amble.survey.cells import EMPTY, NUMBER, REFUSE, TEXT
 from amble.survey.summary import LEVELS_MAX, Document, Summary
 
 NAME_COLUMNS = "name the columns to use in [model] columns"

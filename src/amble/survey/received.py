@@ -5,8 +5,9 @@ import math
 import zlib
 from typing import Any
 
+from amble.data.roles import ROLES
 from amble.errors import AmbleError
-from amble.survey.cells import DROP, EMPTY, KINDS, MEAN, NUMBER, POLICIES, ROLES, TEXT, TEXT_MAX
+from amble.survey.cells import DROP, EMPTY, KINDS, MEAN, NUMBER, POLICIES, TEXT, TEXT_MAX
 from amble.survey.summary import (
     FORMAT,
     LEVELS_MAX,

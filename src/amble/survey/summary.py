@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from amble.survey.cells import NUMBER_MAX, ROLE_MAX, ROLES
+from amble.data.roles import ROLE_MAX, ROLES
+from amble.survey.cells import NUMBER_MAX
 
 FORMAT = 1
 LEVELS_MAX = 100  # of one column at one site

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -25,6 +25,7 @@ from amble.live.settings import bundle
 from amble.live.settings.config import Config
 from amble.methods.protocol import TokenMethod
 from amble.networks.network import Network
+from amble.problem.extras import NO_EXTRAS, Extras
 from amble.problem.problem import Problem
 
 PORTS = range(20_000, 32_000)  # Zenoh needs ports below 32768
@@ -75,8 +76,9 @@ def configure(
     }
     if settings.get("loss") is not None:
         model["loss"] = problem.loss
-    if settings.get("weights") == "rows":
-        model["rows_mean"] = sum(map(len, problem.parts or ())) / problem.agents
+    if settings.get("weights") == "rows" and problem.rows is not None:
+        _, y, _, extra = problem.rows
+        model["rows_mean"] = (len(y) if extra.weight is None else float(extra.weight.sum())) / problem.agents
     if problem.labels is None:
         model |= {"y_mean": float(scaling.y_mean), "y_std": float(scaling.y_std)}
     else:
@@ -113,12 +115,11 @@ class Cluster:
     locked_files: list[IO[bytes]] = field(default_factory=list)  # as long as this process or an agent runs
 
     @classmethod
-    def create(cls, folder: Path, config: Config, rows: Sequence[tuple[Array, Targets]]) -> "Cluster":
+    def create(cls, folder: Path, config: Config, rows: Sequence[Mapping[str, Any]]) -> "Cluster":
         """Certificates, settings, and each agent's own rows, in its own folder."""
 
         def put(k: int, home: Path) -> None:
-            X, y = rows[k]
-            np.savez(home / "rows.npz", X=X, y=y)
+            np.savez(home / "rows.npz", **rows[k])
 
         return cls._create(folder, config, put)
 
@@ -223,6 +224,10 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def rows_of(problem: Problem, X: Array, y: Targets) -> list[tuple[Array, Targets]]:
-    """Each agent's rows, from all training rows."""
-    return [(X[part], y[part]) for part in problem.parts or ()]
+def rows_of(problem: Problem, X: Array, y: Targets, extra: Extras = NO_EXTRAS) -> list[dict[str, Any]]:
+    """Each agent's rows, from all training rows, as the arrays of its file; a row of weight zero is left out."""
+    known = {"X": X, "y": y, "sample_weight": extra.weight, "offset": extra.offset}
+    parts = problem.parts or ()
+    if extra.weight is not None:
+        parts = [part[extra.weight[part] > 0] for part in parts]
+    return [{name: array[part] for name, array in known.items() if array is not None} for part in parts]

@@ -11,7 +11,6 @@ import numpy as np
 
 from amble import networks
 from amble.arrays import Array
-from amble.data.targets import Targets
 from amble.errors import AmbleError, unknown
 from amble.files import write_whole
 from amble.live.cluster import cluster
@@ -27,6 +26,7 @@ from amble.live.settings.parts import make_method
 from amble.losses.objective import Objective
 from amble.networks.network import Network
 from amble.problem import reference, rows
+from amble.problem.extras import extras
 from amble.problem.optimum import Optimum
 from amble.problem.prediction import METRICS
 from amble.problem.problem import Problem
@@ -49,7 +49,7 @@ class Plan:
     problem: Problem
     network: Network
     config: Config
-    rows: list[tuple[Array, Targets]]
+    rows: list[dict[str, Any]]
     target: str | None  # the name of the column that is predicted
     again: bool = False  # whether it may replace an earlier run
 
@@ -89,7 +89,9 @@ def prepare(
     first = None if start is None else str(start.absolute())
     config = cluster.configure(problem, method, network, stop, settings.seed, timing, first)
     check_folder(folder, again)  # last, because other mistakes in the command should be reported first
-    return Plan(folder, problem, network, config, cluster.rows_of(problem, data.X, data.y), data.target, again)
+    extra = extras(len(data.y), data.name, data.sample_weight, data.offset, data.exposure)
+    held = cluster.rows_of(problem, data.X, data.y, extra)
+    return Plan(folder, problem, network, config, held, data.target, again)
 
 
 def start(plan: Plan) -> Cluster:
@@ -177,9 +179,12 @@ def finish(plan: Plan, agents: Cluster) -> Model | NoModel:
             f"the run has diverged, as the loss of its model is more than {WORSE:g} times that of the initial one: "
             f"{likely_cause(plan, objectives)}"
         )
-    model = replace(
-        plan.config.agent(best).trained(w, data=plan.problem.name, digest=plan.problem.digest), target=plan.target
-    )
+    known: dict[str, Any] = {
+        "data": plan.problem.name,
+        "digest": plan.problem.digest,
+        "table": plan.problem.table or None,
+    }
+    model = replace(plan.config.agent(best).trained(w, **known), target=plan.target)
     model.save(plan.folder / model_file.FILE)
     return model
 

@@ -100,8 +100,8 @@ def _data(folder: Path, config: AgentConfig, data: Path | None, made: list[Any])
         rows = f"{len(table.columns[0].cells):,} rows, {len(table.columns):,} columns with the target"
         yield "ok", f"{rows}; its description for the survey has {size:,} bytes"
         return
-    X, y, ignored = config.model.read_all(path)
-    made.append(config.objective(X, y))
+    X, y, extra, ignored = config.model.read_all(path)
+    made.append(config.objective(X, y, extra))
     if ignored:
         yield "note", f"the columns {few(ignored)} are not in the run's model and are ignored"
     yield "ok", f"{len(y):,} rows, {config.model.width:,} columns, all finite; {config.model.task}"

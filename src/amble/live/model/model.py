@@ -18,7 +18,7 @@ from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, unknown
 from amble.live import toml
 from amble.problem.assemble import Scaling, check_rows, prepare, ridges, stack, targets_in_units
-from amble.problem.extras import NO_EXTRAS, Extras
+from amble.problem.extras import NO_EXTRAS, Extras, extras, refuse_offset
 from amble.results import model as trained
 from amble.results.sums import Sums
 
@@ -129,19 +129,19 @@ class Model:
             about=about or {},
         )
 
-    def read(self, path: Path) -> tuple[Array, Targets]:
-        """The rows and targets of an agent's file."""
-        X, y, ignored = self.read_all(path)
+    def read(self, path: Path) -> tuple[Array, Targets, Extras]:
+        """The rows and targets of an agent's file, with the weights and offsets that an .npz may have."""
+        X, y, extra, ignored = self.read_all(path)
         if ignored:
             log.info("%s: columns that are not in the run's model are ignored: %s", path, few(ignored))
-        return X, y
+        return X, y, extra
 
-    def read_all(self, path: Path) -> tuple[Array, Targets, tuple[str, ...]]:
-        """The rows, the targets, and the columns of the file that are not the model's: where the run names its columns,
-        a table may have others."""
+    def read_all(self, path: Path) -> tuple[Array, Targets, Extras, tuple[str, ...]]:
+        """The same, and the columns of the file that are not the model's: where the run names its columns, a table may
+        have others."""
         if (table := inner_suffix(path) in TABLES) and not isinstance(self.columns, int):
             data, ignored = read_named(path, self.columns, task=self.task, target=self.target, header=self.header)
-            return data.X, data.y, ignored
+            return data.X, data.y, NO_EXTRAS, ignored
         names = None if isinstance(self.columns, int) else self.columns
         if names is None and not table:  # sparse text may leave out the last columns
             names = tuple(str(k + 1) for k in range(self.width))
@@ -151,7 +151,10 @@ class Model:
             named = 'columns = ["rooms", "town=Ulm", ...]'
             advice = f"write numbers there, or name all columns in the run's [model], including each category ({named})"
             raise AmbleError(f"{error.problem}; {advice}.") from error
-        return data.X, data.y, ()
+        extra = extras(len(data.y), str(path), data.sample_weight, data.offset, data.exposure)
+        if extra.offset is not None:
+            refuse_offset(self.loss_name, f"offset or exposure in {path}")
+        return data.X, data.y, extra, ()
 
 
 def make_model(table: Any) -> Model:

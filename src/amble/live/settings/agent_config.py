@@ -241,8 +241,8 @@ class AgentConfig:
         about = provenance(run=self.run, settings=self.digest, agents=list(self.agents), method=method, **known)
         return self.model.trained(w, about, sums)
 
-    def read_data(self, folder: Path) -> tuple[Array, Targets]:
-        """The agent's rows and targets, from the file in its folder that the run names."""
+    def read_data(self, folder: Path) -> tuple[Array, Targets, Extras]:
+        """The agent's rows, targets, weights and offsets, from the file in its folder that the run names."""
         return self.model.read(self.data_path(folder))
 
     def data_path(self, folder: Path) -> Path:
