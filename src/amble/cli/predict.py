@@ -44,8 +44,8 @@ def predict(
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
         raise AmbleError(f"{out} was given for the predictions; give a file in a folder that is there.")
     loaded = find_model(model)
-    X, y = predicting.read_rows(loaded, rows, target, header)
-    guess = loaded.predict(X, exposure=predicting.read_exposure(loaded, rows, header))
+    X, y, moved = predicting.read_rows(loaded, rows, target, header)
+    guess = loaded.predict(X, **moved)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerows([[loaded.target if isinstance(loaded.target, str) else "prediction"]])

@@ -1,30 +1,22 @@
 """Rows as users have them: arrays, lists or DataFrames, with targets that are amounts or labels."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from amble.arrays import Array
 from amble.data.datasets import Dataset
+from amble.data.frames import Frame, Named, has_names, in_columns
+from amble.data.tables import Table
 from amble.data.targets import Targets, labels_or_amounts
 from amble.errors import AmbleError, is_number, shown
 from amble.losses import LOSSES, named
 from amble.problem.assemble import check_rows
 from amble.problem.extras import extras
 from amble.randomness import check_seed
-
-
-@runtime_checkable
-class Frame(Protocol):
-    """A DataFrame: of pandas, or of a library with its names."""
-
-    columns: Iterable[object]
-    dtypes: object
-
-    def __array__(self) -> NDArray[Any]: ...
 
 
 @runtime_checkable
@@ -57,22 +49,16 @@ def names_of(X: ArrayLike) -> tuple[str, ...] | None:
     return tuple(map(str, X.columns)) if isinstance(X, Frame) else None
 
 
-def in_order(X: ArrayLike | Sparse, columns: Sequence[str] | None, whose: str) -> ArrayLike:
-    """A DataFrame's columns in the order of training; anything else as it is. A sparse matrix is refused."""
+def in_order(X: ArrayLike | Named | Sparse, columns: Sequence[str] | None, whose: str) -> ArrayLike:
+    """A table's columns in the order of training, by their names; an array as it is. A sparse matrix is refused."""
     if isinstance(X, Sparse):
         size = f"{8 * X.shape[0] * X.shape[-1] / 1e6:,.3g} MB"
         raise AmbleError(f"{whose}: X is sparse and amble computes on dense rows; give X.toarray() ({size}).")
-    names = names_of(X)
-    if names is None or columns is None or names == tuple(columns):
-        return X
-    missing = [name for name in columns if name not in names]
-    if missing or len(set(names)) < len(names):
-        raise AmbleError(
-            f"{whose} have no column {missing[0]!r}, which the training rows have; give the same columns."
-            if missing
-            else f"{whose} have two columns with the same name; give each once."
-        )
-    return np.asarray(X)[:, [names.index(name) for name in columns]]
+    if columns is not None and has_names(X):
+        return in_columns(X, columns, whose)
+    if isinstance(X, Mapping | Table):
+        raise AmbleError(f"{whose} have names, and the columns of training have none; give an array.")
+    return X
 
 
 def task_of(task: str | None, loss: str | None) -> str | None:

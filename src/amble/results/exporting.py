@@ -1,6 +1,7 @@
 """A model as others have it: a fitted pipeline of scikit-learn, and a graph of ONNX."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from amble.arrays import Array
 from amble.errors import AmbleError, need
 from amble.files import write_whole
 from amble.problem.assemble import Scaling
+from amble.results.tables import About, features_of
+from amble.survey.agreed import Feature
 
 OPSET, IR = 17, 10  # of ONNX: what runtimes since 2022 know, and onnxruntime since 1.18
 
@@ -20,15 +23,18 @@ def pipeline(
     scaling: Scaling,
     intercept: bool,
     labels: Sequence[Any],
-    names: Sequence[str] | None,
+    columns: int | Sequence[str],
     penalty: Mapping[str, float],
+    about: About,
 ) -> Any:
-    """StandardScaler with the agreed scaling, then the estimator of the loss."""
+    """StandardScaler with the agreed scaling, then the estimator of the loss; before them, where the model's columns
+    are not the table's, what encodes these."""
     scaler = need("sklearn.preprocessing", "sim").StandardScaler()
     scaler.mean_, scaler.scale_, scaler.var_ = scaling.X_mean, scaling.X_std, scaling.X_std**2
     scaler.n_features_in_, scaler.n_samples_seen_ = len(scaling.X_mean), 1
-    if names is not None:
-        scaler.feature_names_in_ = np.array(names, dtype=object)
+    features = features_of(columns, about)
+    if not isinstance(columns, int) and features is None:
+        scaler.feature_names_in_ = np.array(columns, dtype=object)
     p = len(scaling.X_mean)
     estimator = _estimator(loss, intercept, penalty)
     coefficients = scaling.y_std * W[:, :p]
@@ -42,7 +48,38 @@ def pipeline(
         estimator.coef_, estimator.intercept_ = coefficients[0], float(constants[0])
     if loss == "huber":
         estimator.scale_ = scaling.y_std
-    return need("sklearn.pipeline", "sim").make_pipeline(scaler, estimator)
+    first = [] if features is None or isinstance(columns, int) else [_encoder(features, columns)]
+    return need("sklearn.pipeline", "sim").make_pipeline(*first, scaler, estimator)
+
+
+def _encoder(features: Sequence[Feature], names: Sequence[str]) -> Any:
+    """A ColumnTransformer from the table's columns to the model's, fitted on one row: its cells are the fills, whose
+    mean and most frequent value they are."""
+    impute, preprocessing = need("sklearn.impute", "sim"), need("sklearn.preprocessing", "sim")
+    make = need("sklearn.pipeline", "sim").make_pipeline
+    parts = []
+    for k, (text, group) in enumerate(groupby(features, lambda feature: feature.levels is not None)):
+        block, steps = list(group), []
+        if block[0].fill is not None:
+            steps.append(impute.SimpleImputer(strategy="most_frequent" if text else "mean"))
+        if text:
+            levels = [np.array(feature.levels, dtype=object) for feature in block]
+            drop = [each[0] for feature, each in zip(block, levels, strict=True) if _first(feature) not in names]
+            steps.append(preprocessing.OneHotEncoder(categories=levels, drop=drop or None, sparse_output=False))
+        chosen = [feature.name for feature in block]
+        parts.append((f"{'text' if text else 'numbers'}{k + 1}", make(*steps) if steps else "passthrough", chosen))
+    row = {feature.name: [feature.fill if feature.fill is not None else _any(feature)] for feature in features}
+    encoder = need("sklearn.compose", "sim").ColumnTransformer(parts, sparse_threshold=0.0)
+    return encoder.fit(need("pandas", "all").DataFrame(row))
+
+
+def _first(feature: Feature) -> str:
+    """The column of its first level, which a model with an intercept leaves out."""
+    return f"{feature.name}={(feature.levels or ('',))[0]}"
+
+
+def _any(feature: Feature) -> float | str:
+    return 0.0 if feature.levels is None else feature.levels[0]
 
 
 def _estimator(loss: str, intercept: bool, penalty: Mapping[str, float]) -> Any:

@@ -16,13 +16,14 @@ from amble.losses import LOSSES
 from amble.losses.logistic import sigmoid
 from amble.problem.assemble import Scaling, prepare
 from amble.problem.prediction import predict
-from amble.problem.rows import check_width, in_order
+from amble.problem.rows import check_width
 from amble.results import model_file
 from amble.results.exporting import pipeline, write_onnx
 from amble.results.judging import Measures, measures, score
 from amble.results.partial import TIES
 from amble.results.summary import Fit, Summary, summarise
 from amble.results.sums import Sums
+from amble.results.tables import Given, moved_by, rows_of
 
 INTERCEPT = "intercept"  # its name in tables
 PENALTIES = ("ridge", "l1")  # settings that pull coefficients towards zero
@@ -106,13 +107,14 @@ class Model:
         constants = (W[:, -1] if self.intercept else np.zeros(len(W))) - slopes @ scaling.X_mean
         return scaling.y_std * slopes, scaling.y_mean + scaling.y_std * constants
 
-    def decision_function(self, X: ArrayLike) -> Array:
+    def decision_function(self, X: Given) -> Array:
         """The linear predictor: of labels the log odds, of poisson and gamma the logarithm of the mean, of cox that of
         the hazard relative to the mean row's.
 
         Parameters
         ----------
-        X : rows (d, p) in the units of training, not scaled; a DataFrame's columns are taken by name
+        X : a table as in training, a DataFrame or a mapping from names to values: columns are taken by name, others are
+            ignored, and text and missing cells are treated as in training; or an array (d, p) in the model's columns
 
         Returns
         -------
@@ -126,23 +128,23 @@ class Model:
         >>> model.decision_function(data.X[:3]).shape
         (3,)
         """
-        names = None if isinstance(self.columns, int) else self.columns
-        rows = prepare(
-            check_width(in_order(X, names, "the rows"), self.width, "the rows"), self.scaling, self.intercept
-        )
+        X = check_width(rows_of(X, self.columns, self.about), self.width, "the rows")
+        rows = prepare(X, self.scaling, self.intercept)
         eta = rows @ self._matrix().T
         if eta.shape[1] > 1:
             return eta
         return np.asarray(eta[:, 0] * self.scaling.y_std + self.scaling.y_mean)
 
-    def predict(self, X: ArrayLike, offset: ArrayLike | None = None, exposure: ArrayLike | None = None) -> Targets:
+    def predict(self, X: Given, offset: ArrayLike | None = None, exposure: ArrayLike | None = None) -> Targets:
         """Targets in their own units, or labels.
 
         Parameters
         ----------
-        X : rows (d, p) in the units of training, not scaled; a DataFrame's columns are taken by name
+        X : a table as in training, a DataFrame or a mapping from names to values: columns are taken by name, others are
+            ignored, and text and missing cells are treated as in training; or an array (d, p) in the model's columns
         offset : of poisson and gamma: what is added to the logarithm of the mean
-        exposure : of poisson and gamma: what the mean is in proportion to, such as years
+        exposure : of poisson and gamma: what the mean is in proportion to, such as years. If neither is given, a table
+            must have those that the table of training had
 
         Returns
         -------
@@ -156,11 +158,11 @@ class Model:
         >>> model.predict(data.X[:3]).round()
         array([208.,  68., 180.])
         """
-        names = None if isinstance(self.columns, int) else self.columns
-        known = self.scaling, self.intercept, self.labels or None, names, self.loss
-        return predict(self.w, X, *known, offset, exposure)
+        known = self.scaling, self.intercept, self.labels or None, None, self.loss
+        moved = moved_by(X, self.about, offset, exposure)
+        return predict(self.w, rows_of(X, self.columns, self.about), *known, **moved)
 
-    def predict_proba(self, X: ArrayLike) -> Array:
+    def predict_proba(self, X: Given) -> Array:
         """The probability of each label.
 
         Parameters
@@ -188,13 +190,13 @@ class Model:
         return np.asarray(up / up.sum(axis=1, keepdims=True))
 
     def score(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, exposure: ArrayLike | None = None
+        self, X: Given, y: ArrayLike, sample_weight: ArrayLike | None = None, exposure: ArrayLike | None = None
     ) -> float:
         """How good the model is on rows, as scikit-learn scores it; the larger, the better.
 
         Parameters
         ----------
-        X, y : rows and targets
+        X, y : rows, as of `predict`, and targets
         sample_weight : of each row
         exposure : as of `predict`
 
@@ -301,7 +303,9 @@ class Model:
         )
 
     def to_sklearn(self) -> Any:
-        """As a fitted pipeline of scikit-learn: the scaling, and the estimator that has this loss.
+        """As a fitted pipeline of scikit-learn: the scaling, and the estimator that has this loss. It takes a DataFrame
+        with the columns of the table of training: text is one-hot encoded in it, and missing cells (nan) are filled if
+        they were in training. Offsets and exposures are left out.
 
         Returns
         -------
@@ -316,8 +320,8 @@ class Model:
         >>> model.to_sklearn().predict(pd.DataFrame(data.X[:3], columns=data.columns)).round()
         array([208.,  68., 180.])
         """
-        names = None if isinstance(self.columns, int) else self.columns
-        return pipeline(self.loss, self._matrix(), self.scaling, self.intercept, self.labels, names, self.penalty)
+        how = self.intercept, self.labels, self.columns, self.penalty, self.about
+        return pipeline(self.loss, self._matrix(), self.scaling, *how)
 
     def to_onnx(self, path: str | Path) -> Path:
         """As a file that other languages predict with.

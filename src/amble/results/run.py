@@ -17,12 +17,12 @@ from amble.methods import Method
 from amble.networks.network import Network
 from amble.networks.walks import Matrix
 from amble.problem.assemble import Scaling
-from amble.problem.prediction import predict
 from amble.problem.problem import Problem
 from amble.results.model import PENALTIES, Model, provenance
 from amble.results.pooling import sums_at
 from amble.results.reaching import time_to
 from amble.results.saved import write
+from amble.results.tables import Given
 from amble.schedule.rounds import Rounds
 from amble.schedule.schedule import Schedule
 from amble.schedule.timing import Timing
@@ -130,15 +130,12 @@ class Run:
         """The method's settings in a few words."""
         return settings_text(self.method)
 
-    def predict(
-        self, X: ArrayLike, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
-    ) -> NDArray[Any]:
+    def predict(self, X: Given, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None) -> NDArray[Any]:
         """Predictions of the run's model.
 
         Parameters
         ----------
-        X : rows (d, p) in the units of training, not scaled; a DataFrame's columns are taken by name
-        offset, exposure : of these rows, for poisson and gamma
+        X, offset, exposure : as of `Model.predict`
 
         Returns
         -------
@@ -152,12 +149,7 @@ class Run:
         >>> run.predict(data.X[:3]).round()
         array([208.,  68., 180.])
         """
-        about = self.problem
-        if about.get("scaling") is None:
-            raise AmbleError("this run was made on objectives, not on rows; it has nothing to predict with.")
-        scaling = Scaling(*(np.asarray(about["scaling"][key]) for key in Scaling._fields))  # type: ignore[arg-type]
-        known = about["intercept"], about.get("labels"), about.get("columns"), about.get("loss")
-        return predict(self.model, X, scaling, *known, offset, exposure)
+        return self.trained().predict(X, offset, exposure)
 
     def trained(self, problem: Problem | None = None) -> Model:
         """The run's model on its own: to use, to save, and to take statistics from.

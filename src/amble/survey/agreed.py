@@ -99,7 +99,8 @@ class Agreement:
     def encode(self, table: Table, whose: str) -> Array:
         """The columns of the model alone, for predictions: every row keeps its place, so a missing cell is filled or,
         without missing = "mean", refused."""
-        features = find_features(table, [feature.name for feature in self.features])
+        texts = [feature.name for feature in self.features if feature.levels is not None]
+        features = find_features(table, [feature.name for feature in self.features], texts)
         for cells in features:
             if cells.missing.any() and self.missing != MEAN:
                 refuse_gaps(whose, cells.name, int(cells.missing.sum()), advice="fill them, or leave such rows out")

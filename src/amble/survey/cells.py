@@ -1,6 +1,6 @@
 """A site's table as columns of cells, some of them missing, and which rows are used."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,8 +66,8 @@ def find(
     return Roles(read(table, chosen), cells, find_features(table, columns))
 
 
-def find_features(table: Table, names: Sequence[str]) -> tuple[Cells, ...]:
-    """Columns by their names."""
+def find_features(table: Table, names: Sequence[str], texts: Collection[str] = ()) -> tuple[Cells, ...]:
+    """Columns by their names; of those in `texts`, a cell is text even if it looks like a number."""
     here = {column.name: column for column in table.columns}
     if len(set(names)) < len(names):
         raise AmbleError(f"the columns {few(list(names))} name one twice; name each once.")
@@ -78,20 +78,21 @@ def find_features(table: Table, names: Sequence[str]) -> tuple[Cells, ...]:
         if level is not None:
             raise AmbleError(f"{table.where} has no column {name!r}; name {source!r}: the survey finds its levels.")
         raise unknown(f"column of {table.where}", name, here)
-    return tuple(read(table, here[name]) for name in names)
+    return tuple(read(table, here[name], name in texts) for name in names)
 
 
-def read(table: Table, column: Column) -> Cells:
+def read(table: Table, column: Column, as_text: bool = False) -> Cells:
     """A column's cells. It holds numbers if every cell that is not missing is one."""
     if not 0 < len(column.name) <= TEXT_MAX or not column.name.isprintable():
         raise AmbleError(f"{table.where} has a column named {column.name!r}; give it 1 to {TEXT_MAX} plain characters.")
-    numbers, texts = column.numbers, column.texts or []
+    texts = column.texts or []
+    numbers = None if texts and as_text else column.numbers
     if numbers is None:
         missing = np.array([text.lower() in ABSENT for text in texts], bool)
         present = [text for text in texts if text.lower() not in ABSENT]
         if not present:
             return Cells(column.name, EMPTY, np.full(len(texts), np.nan), missing)
-        parsed = as_numbers(present)
+        parsed = None if as_text else as_numbers(present)
         if parsed is None:
             _check_texts(table, column, missing)
             return Cells(column.name, TEXT, np.array(texts), missing)
