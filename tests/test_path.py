@@ -1,16 +1,20 @@
 """Regularisation paths by a token, against scikit-learn's on the pooled rows."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.linear_model import Lasso, LogisticRegression, enet_path, lasso_path
+from sklearn.linear_model import ElasticNetCV, Lasso, LassoCV, LogisticRegression, enet_path, lasso_path
+from sklearn.metrics import log_loss
 from typer.testing import CliRunner
 
 import amble
 from amble import AmbleError
 from amble.cli import app
+from amble.simulation import path as path_module
+from amble.simulation.folds import deal_folds
 
 TIGHT = {"tol": 1e-12, "max_iter": 1_000_000}
 
@@ -81,6 +85,100 @@ def test_each_agent_holds_rows_out_to_choose_by():
     assert (path.loss_error > 0).all()
 
 
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_folds_are_those_of_scikit_learn(l1_ratio, weighted):
+    """LassoCV and ElasticNetCV with the same folds and penalties, on rows that are scaled as amble scales them."""
+    data = amble.load("diabetes")
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(data.y)) if weighted else None
+    data = replace(data, sample_weight=weight)
+    path = amble.path(data, agents=7, lambdas=25, l1_ratio=l1_ratio, folds=5, seed=3)
+    scaling = path.problem.scaling
+    X, y = (data.X - scaling.X_mean) / scaling.X_std, (data.y - scaling.y_mean) / scaling.y_std
+    parts = path.problem.parts
+    held = deal_folds(parts, 5, 3)
+    assert np.array_equal(np.sort(np.concatenate(held)), np.arange(len(y)))
+    for part in parts:  # every agent deals its own rows evenly
+        counts = [np.isin(part, out).sum() for out in held]
+        assert max(counts) - min(counts) <= 1
+    cv = [(np.setdiff1d(np.arange(len(y)), out), out) for out in held]
+    kind, options = (LassoCV, {}) if l1_ratio == 1 else (ElasticNetCV, {"l1_ratio": l1_ratio})
+    central = kind(alphas=path.lambdas, cv=cv, **options, **TIGHT).fit(X, y, sample_weight=weight)
+    counts = np.array([len(out) if weight is None else weight[out].sum() for out in held])
+    expected = np.average(central.mse_path_, axis=1, weights=counts)
+    spread = np.average((central.mse_path_ - expected[:, None]) ** 2, axis=1, weights=counts)
+    np.testing.assert_allclose(path.loss, expected / 2, rtol=1e-9)
+    np.testing.assert_allclose(path.loss_error, np.sqrt(spread / 4) / 2, rtol=1e-7)
+    assert path.simplest < path.best < 24
+    if weighted:  # without weights scikit-learn counts folds alike, whatever their sizes
+        assert path.lambdas[path.best] == central.alpha_
+
+
+def test_folds_of_equal_size_choose_as_lassocv():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(240, 12))
+    y = X[:, :3] @ [1.0, -1.0, 0.5] + 2 * rng.normal(size=240)
+    path = amble.path(amble.Dataset("even", "regression", X, y), agents=6, lambdas=30, folds=4, scale=False)
+    held = deal_folds(path.problem.parts, 4, 0)
+    assert [len(out) for out in held] == [60] * 4
+    cv = [(np.setdiff1d(np.arange(240), out), out) for out in held]
+    central = LassoCV(alphas=path.lambdas, cv=cv, **TIGHT).fit(X, y)
+    assert path.lambdas[path.best] == central.alpha_
+    np.testing.assert_allclose(path.coef[path.best], central.coef_, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(path.intercept[path.best], central.intercept_, rtol=1e-7)
+    np.testing.assert_allclose(path.loss, central.mse_path_.mean(axis=1) / 2, rtol=1e-9)
+
+
+def test_folds_of_labels():
+    """Each fold's loss is the log loss of scikit-learn's model of the other rows."""
+    data = amble.load("breast_cancer")
+    path = amble.path(data, agents=5, how="sorted", lambdas=[0.02], folds=3, tolerance=1e-10)
+    X, held = scaled(data.X), deal_folds(path.problem.parts, 3, 0)
+    losses, accuracy = [], []
+    for out in held:
+        kept = np.setdiff1d(np.arange(len(X)), out)
+        central = LogisticRegression(C=1 / (0.02 * len(kept)), l1_ratio=1.0, solver="saga", tol=1e-9, max_iter=10**5)
+        central.fit(X[kept], data.y[kept])
+        losses.append(log_loss(data.y[out], central.predict_proba(X[out])))
+        accuracy.append(central.score(X[out], data.y[out]))
+    sizes = [len(out) for out in held]
+    assert path.loss[0] == pytest.approx(np.average(losses, weights=sizes), rel=1e-6)
+    assert path.metric[0] == pytest.approx(np.average(accuracy, weights=sizes))
+
+
+def test_a_label_of_one_row_is_always_trained_on():
+    rng = np.random.default_rng(0)
+    y = np.array(["rare"] + ["a", "b"] * 20)
+    path = amble.path(
+        amble.Dataset("rare", "classification", rng.normal(size=(41, 3)), y), agents=4, lambdas=3, folds=5
+    )
+    assert np.isfinite(path.loss).all()
+    assert path.coef.shape == (3, 3, 3)
+
+
+def test_a_problem_may_have_folds():
+    data = amble.load("diabetes")
+    options = {"lambdas": [0.1, 0.01], "folds": 4}
+    apart = amble.path(data, agents=5, **options)
+    problem = amble.path(amble.split(data, agents=5, test=0, ridge=0.0), **options)
+    np.testing.assert_array_equal(problem.loss, apart.loss)
+    ridged = amble.path(amble.split(data, agents=5, ridge=1.0), **options)
+    assert (ridged.loss > apart.loss).all()
+
+
+def test_progress_counts_all_folds(monkeypatch):
+    seen = []
+
+    class Counted(path_module.Meter):
+        def update(self, done, total=None):
+            super().update(done, total)
+            seen.append((done, self.total))
+
+    monkeypatch.setattr(path_module, "Meter", Counted)
+    amble.path(amble.load("diabetes"), agents=3, lambdas=4, folds=3)
+    assert seen == [(k, 16) for k in range(1, 17)]
+
+
 def test_a_problem_is_scored_on_its_own_test_rows():
     data = amble.load("diabetes")
     problem = amble.split(data, agents=4, ridge=0.0, unpenalised=["bmi"], positive=["bp"])
@@ -114,6 +212,10 @@ def test_softmax_path():
     [
         ({"l1_ratio": 0}, "l1_ratio=0 was given; it must be a number above 0 up to 1"),
         ({"held_out": 1}, "held_out=1 was given; it must be a number from 0 to below 1"),
+        ({"folds": 1}, "folds=1 was given; give a whole number, two or more"),
+        ({"folds": 2.5}, "folds=2.5 was given; give a whole number, two or more"),
+        ({"folds": 5, "held_out": 0.1}, "folds=5 and held_out=0.1 were given; each holds rows out: give one"),
+        ({"folds": 443}, "the agents have too few rows to hold fold .* of 443 out; give fewer folds"),
         ({"lambdas": 0}, "lambdas=0 was given"),
         ({"lambdas": [-1.0]}, "finite numbers, zero or more"),
         ({"lambdas": "many"}, "lambdas='many' was given"),
@@ -133,9 +235,11 @@ def test_a_problem_is_given_alone():
         amble.path(own)
 
 
-def test_the_command(tmp_path):
+@pytest.mark.parametrize("words", [[], ["--folds", "3"]])
+def test_the_command(tmp_path, words):
     out = tmp_path / "out"
-    done = CliRunner().invoke(app, ["path", "--agents", "5", "--lambdas", "30", "--positive", "bmi,8", "-o", str(out)])
+    words = ["--agents", "5", "--lambdas", "30", "--positive", "bmi,8", *words]
+    done = CliRunner().invoke(app, ["path", *words, "-o", str(out)])
     assert done.exit_code == 0, done.output
     assert "best" in done.output
     assert "simplest within an error" in done.output

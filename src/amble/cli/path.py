@@ -20,6 +20,8 @@ out to choose by.
 
 `amble path --data breast_cancer --agents 30 --how sorted --lambdas 50`
 
+`amble path --folds 10` - cross-validation: each agent's rows in ten parts that take turns
+
 `amble path --positive all` - coefficients that may not be below zero
 """
 PATH, SHOWN = "Path", 20  # lines of the table: the file has all
@@ -68,6 +70,9 @@ def path(
     held_out: Annotated[
         float, of(PATH, "--held-out", help="Share of each agent's rows to choose by.  [default: 0.2]")
     ] = 0.2,
+    folds: Annotated[
+        int | None, of(PATH, help="Instead of it, parts of each agent's rows that take turns.  [default: none]")
+    ] = None,
     out: Annotated[
         Path, of(PATH, "--out", "-o", help="Folder for path.csv and path.png.  [default: amble-path]")
     ] = Path("amble-path"),
@@ -86,9 +91,8 @@ def path(
     if unpenalised is not None:
         options["unpenalised"] = parse_columns(unpenalised)
     rows = experiment.read_data()
-    made = trained(
-        rows, agents, how, seed, l1_ratio=l1_ratio, lambdas=lambdas, smallest=smallest, held_out=held_out, **options
-    )
+    options |= {"l1_ratio": l1_ratio, "lambdas": lambdas, "smallest": smallest, "held_out": held_out, "folds": folds}
+    made = trained(rows, agents, how, seed, **options)
     if target_note := experiment.target_note(rows.target):
         say(target_note, "note:")
     make_folder(out)

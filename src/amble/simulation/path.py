@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amble import engines, methods, networks
-from amble.arrays import Array, Indices, tree_map
+from amble.arrays import Array, Indices
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, check_flags, is_number, is_whole
+from amble.losses import LOSSES
 from amble.losses.penalty import Penalty
 from amble.methods.relay import Relay
 from amble.networks.cycles import closed_walk
 from amble.networks.network import Network
-from amble.problem.assemble import INSIDE, stack
-from amble.problem.extras import Extras, extras
+from amble.problem.assemble import INSIDE
 from amble.problem.penalising import spread, without_pins
 from amble.problem.problem import Problem
 from amble.problem.split import split
@@ -33,12 +33,13 @@ from amble.progress import Meter
 from amble.randomness import check_seed
 from amble.results.penalty_path import PenaltyPath
 from amble.schedule.schedule import Schedule
+from amble.simulation.folds import Judged, Scores, check_folds, deal_folds, judges_of, score, shares_out
 
 LAMBDAS = 100
 SMALLEST = 1e-3  # of the largest lambda
 LAPS_MAX = 100  # under one penalty
 UNNOTICED = 1e-13  # a step of the linear predictor, in the units of the loss
-BATCHES = 10  # of held-out rows, whose losses say how exact the mean is
+HELD_OUT = 0.2
 NO_COEFFICIENT = 1e100  # an l1 that no slope is as large as
 
 
@@ -51,7 +52,8 @@ def path(
     l1_ratio: float = 1.0,
     lambdas: int | ArrayLike = LAMBDAS,
     smallest: float = SMALLEST,
-    held_out: float = 0.2,
+    held_out: float = HELD_OUT,
+    folds: int | None = None,
     network: Any = None,
     tolerance: float = 1e-8,
     engine: str = "auto",
@@ -70,12 +72,13 @@ def path(
 
     Model k minimises  mean loss + lambda_k (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2),  as in glmnet and scikit-learn's
     ElasticNet. A token of full Relay trains all of them on its walk, each from the last. Each agent holds some of its
-    rows out. The path is trained on the others first, and every agent scores it on those held out; then it is trained
-    on all rows, and these are its models.
+    rows out. A path is trained on the others, and every agent scores it on those held out. The path that is trained on
+    all rows has the models. With folds, every agent deals its rows into so many parts, and each part is held out once.
 
     Parameters
     ----------
-    data : an amble.Dataset; or an amble.Problem, whose own test rows score then, and whose ridge is added to the path's
+    data : an amble.Dataset; or an amble.Problem, whose own test rows score unless there are folds, and whose ridge is
+        added to the path's
     agents, how, groups, positive, unpenalised, intercept, scale, weights, loss, alpha, sizes : as of `split`; not with
         a Problem, of which they are a part
     seed : of the split, the network and the rows held out
@@ -83,6 +86,8 @@ def path(
     lambdas : how many, log-spaced from the smallest that leaves no coefficient; or the values themselves
     smallest : the last of them, as a share of the first
     held_out : the share of each agent's rows that choose the penalty; 0: none
+    folds : instead of it, how many parts of each agent's rows take turns, as in cv.glmnet; the loss is the mean over
+        them, and its standard error that of the folds
     network : as of `simulate`
     tolerance : the token goes on to the next penalty when a lap moves its model less than this, relative to its length
     engine, progress : as of `simulate`
@@ -102,6 +107,12 @@ def path(
     """
     check_flags(progress=progress)
     check_numbers(l1_ratio=l1_ratio, smallest=smallest, held_out=held_out, tolerance=tolerance)
+    if folds is not None:
+        check_folds(folds)
+        if held_out != HELD_OUT:
+            raise AmbleError(
+                f"folds={folds} and held_out={held_out} were given; each holds rows out: give one of them."
+            )
     seed = check_seed(seed)
     same: dict[str, Any] = {"intercept": intercept, "scale": scale, "weights": weights, "loss": loss}
     dealt: dict[str, Any] = {"groups": groups, "alpha": alpha, "sizes": sizes}
@@ -120,13 +131,11 @@ def path(
                 raise AmbleError(f"{name} was given with a Problem, of which it is a part; leave it out.")
         if data.scaling is None:
             raise AmbleError("this problem was made from objectives; a path needs one that was made from rows.")
-        problem, judge = data, None if data.heldout is None else Judged(data)
+        problem = data
     else:
         columns: dict[str, Any] = {"positive": positive, "unpenalised": unpenalised}
         problem = split(data, agents, how, seed, test=0.0, ridge=0.0, **same, **dealt, **columns)
-        judge = hold_out(data, problem, held_out, seed, same) if held_out else None
-        if judge is not None and judge.problem.heldout is None:
-            raise AmbleError(f"rows held out have no loss of their own under loss={problem.loss!r}; give held_out=0.")
+    judges = choose_judges(problem, None if problem is data else held_out, folds, seed)
     walk = Walk(networks.as_network(network, problem.agents, seed=seed), tolerance, engine, seed)
     token = Trained(problem, walk)
     with Meter("path", None, show=progress, unit="penalties") as meter:
@@ -136,16 +145,31 @@ def path(
             none = unit(problem)._replace(l1=NO_COEFFICIENT * unit(problem).l1)
             chosen = spaced(lambdas, smallest, largest(token.under(none), problem) / l1_ratio)
         penalties = [penalty(problem, l1_ratio, each) for each in chosen]
-        models, hops = all_under(token, penalties, meter, 0)
-        losses, errors, metric = np.full((3, len(chosen)), np.nan)
-        if judge is not None:
-            trial = models
-            if judge.problem is not problem:
-                trial = all_under(Trained(judge.problem, walk), penalties, meter, len(chosen))[0]
-            losses, errors = judge.score(trial)
-            metric = judge.problem.metrics(trial)
+        tokens = [token, *(Trained(judge.problem, walk) for judge in judges if judge.problem is not problem)]
+        meter.total = len(tokens) * len(chosen)
+        paths = [all_under(each, penalties, meter, k * len(chosen)) for k, each in enumerate(tokens)]
+    models, hops = paths[0]
+    scores = Scores(*np.full((3, len(chosen)), np.nan))
+    if judges:
+        scores = score(judges, [trial for trial, _ in paths[1:]] or [models])
     size = 8 * methods.message_numbers(Relay(form="full"), problem.dimension)
-    return PenaltyPath(problem, chosen, float(l1_ratio), models, hops, losses, errors, metric, size)
+    return PenaltyPath(problem, chosen, float(l1_ratio), models, hops, *scores, size)
+
+
+def choose_judges(problem: Problem, held_out: float | None, folds: int | None, seed: int) -> list[Judged]:
+    """What scores the path; without a share or folds, the problem's own test rows, if it has some."""
+    if folds is None and held_out is None:
+        return [] if problem.heldout is None else [Judged(problem)]
+    if folds is None and not held_out:
+        return []
+    assert problem.loss is not None
+    assert problem.rows is not None
+    if LOSSES[problem.loss].link() == "hazard":
+        raise AmbleError(f"rows held out have no loss of their own under loss={problem.loss!r}; give held_out=0.")
+    parts = problem.rows[2]
+    return judges_of(
+        problem, shares_out(parts, held_out or 0.0, seed) if folds is None else deal_folds(parts, folds, seed)
+    )
 
 
 def check_numbers(**given: Any) -> None:
@@ -267,59 +291,3 @@ def largest(null: Trained, problem: Problem) -> float:
     signed = np.where(unit(problem).positive, -slope, np.abs(slope))
     found = float(np.max(signed, where=unit(problem).l1 > 0, initial=0.0)) / problem.agents
     return found * (1 + null.walk.tolerance)  # as far as the model without coefficients is known
-
-
-class Judged(NamedTuple):
-    """What scores models: a problem whose test rows are the held-out ones, and their sample weights."""
-
-    problem: Problem
-    weight: Array | None = None
-
-    def score(self, models: Array) -> tuple[Array, Array]:
-        """The mean loss of the held-out rows, and its standard error.
-
-        Rows are in batches of all agents, so that each agent need only add up its losses in each batch.
-        """
-        problem, held = self.problem, self.problem.heldout
-        assert held is not None
-        classes = 0 if problem.labels is None else len(problem.labels)
-        batches = np.array_split(np.random.default_rng(0).permutation(len(held.y)), min(BATCHES, len(held.y)))
-        each = np.ones(len(held.y)) if self.weight is None else self.weight
-        offset = None if np.ndim(held.offset) == 0 and held.offset == 0.0 else held.offset + np.zeros(len(held.y))
-        f = stack(
-            held.X, held.y, batches, np.zeros(held.X.shape[1]), classes, "agents", problem.loss, Extras(each, offset)
-        )
-        ones = [tree_map(lambda a: a[k], f) for k in range(len(batches))]  # noqa: B023 - used within the loop's turn
-        losses = np.array([[float(one.value(w)) for one in ones] for w in models])
-        shares = np.array([each[batch].sum() for batch in batches]) / each.sum()
-        means = losses @ shares
-        spread = np.sqrt((losses - means[:, None]) ** 2 @ shares)
-        return means, spread / np.sqrt(max(len(batches) - 1, 1))
-
-
-def hold_out(data: Dataset, problem: Problem, share: float, seed: int, same: dict[str, Any]) -> Judged:
-    """The same agents with fewer rows: some of each are test rows. An agent keeps one row at least, and every label
-    some row."""
-    rng, X, y = np.random.default_rng([seed, 3]), np.asarray(data.X, np.float64), np.asarray(data.y)
-    assert problem.parts is not None
-    out = np.concatenate(
-        [rng.permutation(part)[: min(round(share * len(part)), len(part) - 1)] for part in problem.parts]
-    )
-    rows = np.concatenate(problem.parts)
-    if problem.labels is not None:
-        out = out[np.isin(y[out], y[np.setdiff1d(rows, out)])]
-    if not len(out):
-        raise AmbleError("the agents have too few rows to hold some out; give a larger held_out, or held_out=0.")
-    kept, owner = ~np.isin(rows, out), np.repeat(np.arange(problem.agents), [len(part) for part in problem.parts])
-
-    def some(values: ArrayLike | None, chosen: Indices) -> Array | None:
-        return None if values is None else np.asarray(values, np.float64)[chosen]
-
-    moved = extras(len(y), data.name, None, data.offset, data.exposure).offset
-    columns = {key: problem.settings[key] for key in ("positive", "unpenalised") if key in problem.settings}
-    trained = Problem.from_arrays(
-        X[rows[kept]], y[rows[kept]], task=problem.task, groups=owner[kept], ridge=0.0, X_test=X[out], y_test=y[out],
-        sample_weight=some(data.sample_weight, rows[kept]), offset=some(moved, rows[kept]),
-        offset_test=some(moved, out), name=data.name, **same, **columns,
-    )  # fmt: skip
-    return Judged(trained, some(data.sample_weight, out))
