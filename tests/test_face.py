@@ -136,7 +136,7 @@ def test_a_frame_s_columns_are_kept_and_taken_by_name():
     assert np.array_equal(problem.predict(run.model, frame), plain)
     residual, spread = plain - Y, Y - Y.mean()
     assert run.history["metric"][-1] == pytest.approx(residual @ residual / (spread @ spread))
-    with pytest.raises(AmbleError, match="column 'age' of the training rows is not in the rows; add it"):
+    with pytest.raises(AmbleError, match="column 'age' of the training rows is not in the table; add it"):
         run.predict(frame.rename(columns={"age": "years"}))
     parts = [(frame[:15], Y[:15]), (frame[["weight", "size", "age"]][15:], Y[15:])]
     apart = amble.Problem.from_agents(parts)

@@ -214,7 +214,7 @@ def test_a_one_hot_model_takes_the_raw_table(flats, tmp_path):
         run.predict(shuffled.assign(town="Paris"))
     with pytest.raises(amble.AmbleError, match="row 1, column town is empty"):
         run.predict(shuffled.assign(town=None))
-    with pytest.raises(amble.AmbleError, match="column 'kind' of the training rows is not in the rows; add it"):
+    with pytest.raises(amble.AmbleError, match="column 'kind' of the training rows is not in the table; add it"):
         run.predict(shuffled.drop(columns="kind"))
 
 
@@ -233,14 +233,14 @@ def test_names_alone_are_put_in_order():
     np.testing.assert_array_equal(model.predict(frame[list(frame.columns[::-1])]), expected)
     np.testing.assert_array_equal(model.predict({name: frame[name].to_numpy() for name in frame}), expected)
     np.testing.assert_array_equal(model.to_sklearn().predict(frame[list(data.columns)]).round(6), expected.round(6))
-    with pytest.raises(amble.AmbleError, match="column 'bmi' of the training rows is not in the rows; add it"):
+    with pytest.raises(amble.AmbleError, match="column 'bmi' of the training rows is not in the table; add it"):
         model.score(frame.drop(columns="bmi"), data.y)
-    with pytest.raises(amble.AmbleError, match=r"the rows, row 3, column bmi is nan \(1 such in that column\); fill"):
+    with pytest.raises(amble.AmbleError, match=r"the table, row 3, column bmi is nan \(1 such in that column\); fill"):
         model.predict(frame.assign(bmi=[0.1, 0.1, np.nan, *[0.2] * (len(frame) - 3)]))
     bare = amble.simulate(amble.Relay(), amble.Problem.from_arrays(data.X, data.y), hops=20, progress=False).trained()
     np.testing.assert_array_equal(bare.predict(frame[list(data.columns)]), bare.predict(data.X))
     with pytest.raises(
-        amble.AmbleError, match="the rows have names, and the columns of training have none; give an array"
+        amble.AmbleError, match="the table has names, and the columns of training have none; give an array"
     ):
         bare.predict(dict(frame))
 

@@ -57,7 +57,7 @@ def in_order(X: ArrayLike | Named | Sparse, columns: Sequence[str] | None, whose
     if columns is not None and has_names(X):
         return in_columns(X, columns, whose)
     if isinstance(X, Mapping | Table):
-        raise AmbleError(f"{whose} have names, and the columns of training have none; give an array.")
+        raise AmbleError(f"{whose} has names, and the columns of training have none; give an array.")
     return X
 
 

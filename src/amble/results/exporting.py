@@ -45,7 +45,7 @@ def pipeline(
         estimator.coef_, estimator.intercept_ = coefficients, constants
         estimator.n_iter_ = np.ones(1, np.int32)
     else:
-        estimator.coef_, estimator.intercept_ = coefficients[0], float(constants[0])
+        estimator.coef_, estimator.intercept_ = coefficients[0], constants[0]
     if loss == "huber":
         estimator.scale_ = scaling.y_std
     first = [] if features is None or isinstance(columns, int) else [_encoder(features, columns)]

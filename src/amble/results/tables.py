@@ -27,7 +27,7 @@ def rows_of(X: Given, columns: int | Sequence[str], about: About) -> ArrayLike:
             levels = {feature.name: feature.levels for feature in agreement.features if feature.levels is not None}
             table = choose(X, names, "the table", levels)
             return agreement.encode(table, table.where)
-    return in_order(X, None if isinstance(columns, int) else columns, "the rows")
+    return in_order(X, None if isinstance(columns, int) else columns, "the table" if has_names(X) else "the rows")
 
 
 def moved_by(X: Given, about: About, offset: ArrayLike | None, exposure: ArrayLike | None) -> dict[str, Any]:
