@@ -241,6 +241,8 @@ def _student(t: Array, freedom: float, level: float) -> tuple[Array, float]:
 
 def _measures(fit: Fit, sums: Sums, k: int) -> dict[str, float]:
     """The numbers above the table."""
+    if "l1" in fit.penalty and not fit.groups:  # a lasso has as many degrees of freedom as coefficients that are not 0
+        k = int((fit.values != 0).sum())
     train, loss = sums.train, fit.loss
     n = float(train.weight)
     found = {"agents": float(sums.agents), "rows": float(train.rows)}
