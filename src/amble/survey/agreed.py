@@ -73,6 +73,7 @@ class Agreement:
     l1: float = 0.0
     positive: tuple[str, ...] = ()  # columns of the model whose coefficients may not be below zero
     unpenalised: tuple[str, ...] = ()  # columns of the model without ridge and l1
+    filled: int = 0  # missing cells that take the mean
 
     @property
     def scaling(self) -> Scaling:
@@ -200,7 +201,7 @@ def _wrong(agreement: Agreement) -> str:
     fills = [feature.fill for feature in agreement.features if feature.fill is not None and feature.levels is None]
     scaling = (*agreement.X_mean, *agreement.X_std, agreement.y_mean, agreement.y_std)
     sites = [number for site in agreement.sites for number in (site.rows, site.weight)]
-    numbers: list[object] = [*scaling, agreement.ridge, agreement.l1, *fills, *sites]
+    numbers: list[object] = [*scaling, agreement.ridge, agreement.l1, agreement.filled, *fills, *sites]
     if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
         return "its numbers must be finite"
     if not (all(std > 0 for std in agreement.X_std) and agreement.y_std > 0):

@@ -135,6 +135,9 @@ def agree(documents: Mapping[str, Document], settings: Wanted) -> Agreement:
     link = LOSSES[loss].link()
     baseline = settings.intercept or link == HAZARD  # a baseline hazard, as an intercept, takes up what is subtracted
     encoding = encode(sites, settings, baseline)
+    gaps = Counter[str]()
+    for document in sites.values():
+        gaps.update({summary.name: summary.missing for summary in document.columns})
     shift = settings.scale and baseline
     exposed = math.fsum(document.exposed for document in sites.values())
     y_mean, y_std = target_scaling(target, exposed, link) if settings.scale else (0.0, 1.0)
@@ -157,6 +160,7 @@ def agree(documents: Mapping[str, Document], settings: Wanted) -> Agreement:
         l1=settings.l1,
         positive=encoding.named(settings.positive, "positive"),
         unpenalised=encoding.named(settings.unpenalised, "unpenalised"),
+        filled=sum(gaps[feature.name] for feature in encoding.features) if settings.missing == MEAN else 0,
         sites=tuple(Site(site, document.used, document.total) for site, document in sites.items()),
     )
 
