@@ -6,6 +6,7 @@ import pandas as pd
 from amble.live.settings import bundle
 from amble.live.settings.config import Config
 
+MODEL = ("loss", "task", "ridge", "l1", "positive", "unpenalised", "reference")
 SIZES = {"north": 40, "east": 25, "south": 60}
 
 
@@ -31,7 +32,7 @@ def tables(loss="least-squares", sizes=None, seed=3):
 def make_bundle(folder, frames, port=23_400, method=None, **survey):
     """A bundle of a run with a survey, with each site's table in its folder."""
     names = list(frames)
-    model = {"target": "y"} | {key: survey.pop(key) for key in ("loss", "task", "ridge") if key in survey}
+    model = {"target": "y"} | {key: survey.pop(key) for key in MODEL if key in survey}
     settings = {
         "name": "study",
         "method": method or {"name": "Relay"},

@@ -320,3 +320,18 @@ def test_a_mistake_in_a_method_is_the_cause_of_the_error(engine):
     with pytest.raises(AmbleError, match="the method Wrong failed with ZeroDivisionError: integer") as caught:
         go(Wrong(), engine=engine)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_a_mistake_in_an_objective_is_one_sentence_with_its_cause():
+    class Mistaken:
+        def value(self, w):
+            return float(w @ w)
+
+        def grad(self, w):
+            return self.factor * w
+
+    problem = amble.Problem.from_objectives([Mistaken(), Mistaken()], dimension=3)
+    sentence = r"agent 0, of class Mistaken, fails in grad\(w\) for an array w of 3 numbers, with AttributeError"
+    with pytest.raises(AmbleError, match=sentence) as raised:
+        amble.simulate(amble.WPG(alpha=0.5), problem, hops=4)
+    assert isinstance(raised.value.__cause__, AttributeError)

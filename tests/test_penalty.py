@@ -178,7 +178,7 @@ def test_an_empty_token_is_the_initial_model():
 
 
 def test_the_strength_follows_the_shares_inside():
-    """An agent that knows the shares of those inside reads the token with as much of the penalty: their minimiser."""
+    """Whoever reads a token adds as much of the penalty as the agents inside have shares: the model is their lasso."""
     X, y = rows()
     problem = amble.Problem.from_arrays(X, y, task="regression", agents=10, scale=False, ridge=0.0, l1=0.1)
     method, zero = amble.Relay(form="full", tokens=2), np.zeros(problem.dimension)
@@ -187,8 +187,7 @@ def test_the_strength_follows_the_shares_inside():
     for i in range(4):
         f = problem.objective(i)
         _, _, token = rule.visit(f, rule.agent(f, zero), rule.slot(zero), token)
-    shares = sum(float(problem.objective(i).share) for i in range(4))
-    z = BoardRules(method, zero, problem.penalty.times(shares / 10)).estimate(token)
+    z = rule.estimate(token)
     inside = np.concatenate(problem.parts[:4])
     central = Lasso(alpha=0.1, **TIGHT).fit(X[inside], y[inside])
     assert np.abs(z - np.append(central.coef_, central.intercept_)).max() < 1e-8

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from sklearn.linear_model import Lasso
 
 import amble
 from amble.live import status
@@ -34,9 +35,10 @@ def wait_for(condition, what):
         time.sleep(0.02)
 
 
-def plan_of(tmp_path, frames, pause_s=0.0, **survey):
+def plan_of(tmp_path, frames, pause_s=0.0, l1=0.0, **survey):
+    model = {"target": "y", "l1": l1}
     return sites.prepare(
-        write(tmp_path / "tables", frames), tmp_path / "run", False, method={"name": "Relay"}, model={"target": "y"},
+        write(tmp_path / "tables", frames), tmp_path / "run", False, method={"name": "Relay"}, model=model,
         survey=survey, stop={"tolerance": 1e-10}, network="complete", pause_s=pause_s,
     )  # fmt: skip
 
@@ -86,6 +88,32 @@ def test_who_joins_late_is_in_the_model_and_who_leaves_is_not(tmp_path):
         model = sites.finish(plan, cluster)
     assert_pooled(model, pd.concat([frames["north"], frames["south"], late]))
     assert set(model.about["judged"]) == {"north", "south", "west"}
+
+
+@pytest.mark.long
+def test_a_lasso_is_that_of_those_who_stayed(tmp_path):
+    """One joins late, one leaves and one is killed: the penalty is as strong as those who stay are many."""
+    frames = tables(sizes={"north": 40, "east": 25, "south": 60, "west": 30})
+    late = frames.pop("west")
+    plan = plan_of(tmp_path, frames, pause_s=0.4, l1=0.1)
+    with sites.start(plan) as cluster:
+        cluster.start_all()
+        wait_for(lambda: all(cluster.status(name).stage == "training" for name in frames), "training")
+        west = Peer("west", "127.0.0.1", free_ports(1)[0])
+        joining.invite(cluster.folder, west, ("north", "south"), "west.csv", 30)
+        late.to_csv(cluster.folder / "west" / "west.csv", index=False)
+        cluster.start("west")
+        wait_for(lambda: cluster.status("west").stage == "training" and cluster.status("west").visits, "west's visit")
+        leaving.ask(cluster.folder / "east", 30.0)
+        cluster.kill("south")
+        cluster.start("south")
+        wait_for(lambda: not cluster.running(), "the end")
+        model = sites.finish(plan, cluster)
+    rows, scaling = pd.concat([frames["north"], frames["south"], late]), model.scaling
+    columns = pd.get_dummies(rows[["age", "dose", "group"]], dtype=float)[["age", "dose", "group_b", "group_c"]]
+    X, y = (columns - scaling.X_mean) / scaling.X_std, (rows.y - scaling.y_mean) / scaling.y_std
+    central = Lasso(alpha=0.1, tol=1e-14, max_iter=10**6).fit(X, y)
+    np.testing.assert_allclose(model.w, np.append(central.coef_, central.intercept_), atol=1e-8)
 
 
 def test_sites_that_disagree_are_told_which_column_it_is(tmp_path):

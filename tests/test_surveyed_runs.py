@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from scipy.optimize import minimize
+from sklearn.linear_model import ElasticNet, LogisticRegression
 
 import amble
 from amble.data.files import read_table
@@ -53,6 +55,58 @@ def test_the_model_and_its_errors_are_those_of_the_pooled_rows(tmp_path, loss):
         assert np.array_equal(model.w, models[0].w)
         assert model.sums.train.rows == sum(map(len, frames.values()))
     assert_like(models[0], fit(loss, pooled(frames)))
+
+
+def scaled(frames, *columns):
+    """The pooled rows in the units of the model: columns with mean 0 and deviation 1."""
+    X = pd.get_dummies(pooled(frames)[["age", "dose", "group"]], dtype=float)[list(columns)]
+    return (X - X.mean()) / X.std(ddof=0)
+
+
+def trained(folder, frames, **settings):
+    make_bundle(folder, frames, **settings)
+    Nodes(folder, frames).wait()
+    models = [amble.load_model(folder / name / "model.npz") for name in frames]
+    assert all(np.array_equal(model.w, models[0].w) for model in models)
+    return models[0]
+
+
+@pytest.mark.parametrize("tokens", [1, 2])
+def test_a_lasso_of_sites_is_that_of_the_pooled_rows(tmp_path, tokens):
+    frames, method = tables(), {"name": "Relay", "tokens": tokens}
+    model = trained(tmp_path / "b", frames, method=method, l1=0.05, ridge=0.02)
+    X, y = scaled(frames, "age", "dose", "group_b", "group_c"), pooled(frames).y
+    central = ElasticNet(alpha=0.07, l1_ratio=0.05 / 0.07, tol=1e-14, max_iter=10**6)
+    central.fit(X, (y - y.mean()) / y.std(ddof=0))
+    np.testing.assert_allclose(model.w, np.append(central.coef_, central.intercept_), atol=1e-9)
+    assert model.penalty == {"ridge": 0.02, "l1": 0.05}
+    with pytest.raises(amble.AmbleError, match=r"trained with a penalty \(ridge=0.02, l1=0.05\)"):
+        model.summary()
+
+
+def test_a_logistic_lasso_of_sites_is_that_of_the_pooled_rows(tmp_path):
+    frames = tables("logistic")
+    model = trained(tmp_path / "b", frames, loss="logistic", l1=0.03, reference=["group=b"])
+    assert model.columns == ("age", "dose", "group=a", "group=c")
+    X, y = scaled(frames, "age", "dose", "group_a", "group_c"), pooled(frames).y
+    central = LogisticRegression(C=1 / (0.03 * len(y)), l1_ratio=1, solver="saga", tol=1e-12, max_iter=10**6)
+    central.fit(X, y)
+    np.testing.assert_allclose(model.w, np.append(central.coef_, central.intercept_), atol=1e-7)
+    assert 0 < (model.w == 0).sum() < 4
+
+
+def test_signs_and_columns_without_a_penalty(tmp_path):
+    """A column of the tables stands for all columns that are made of it."""
+    frames = tables()
+    model = trained(tmp_path / "b", frames, ridge=5.0, positive=True, unpenalised=["group"], reference=["group=b"])
+    X, y = scaled(frames, "age", "dose", "group_a", "group_c"), pooled(frames).y
+    rows = np.column_stack([X, np.ones(len(X))])
+    target, ridge = ((y - y.mean()) / y.std(ddof=0)).to_numpy(), np.diag([5.0, 5.0, 0.0, 0.0, 0.0])
+    H, b = rows.T @ rows / len(y) + ridge, rows.T @ target / len(y)
+    best = minimize(lambda w: w @ H @ w / 2 - b @ w, np.zeros(5), jac=lambda w: H @ w - b, method="L-BFGS-B",
+                    bounds=[(0, None)] * 4 + [(None, None)], options={"ftol": 1e-16, "gtol": 1e-12})  # fmt: skip
+    np.testing.assert_allclose(model.w, best.x, atol=1e-7)
+    assert model.w[2] == 0  # group a lies below b
 
 
 def node_of(folder, frames, **survey):

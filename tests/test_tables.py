@@ -89,6 +89,11 @@ def test_the_pipeline_leaves_out_the_levels_that_the_model_does(tmp_path, interc
     assert ("land=D" in model.columns) is not intercept
     rows = pooled(data)
     np.testing.assert_allclose(model.to_sklearn().predict(rows), model.predict(rows), rtol=1e-12)
+    if intercept:
+        other = {"reference": ("town=Ulm",), "columns": ("sex", "land", "age", "town")}
+        compared = trained(agreed(tables, target="cost", **other))
+        assert "town=Ulm" not in compared.columns
+        np.testing.assert_allclose(compared.to_sklearn().predict(rows), compared.predict(rows), rtol=1e-12)
     with pytest.raises(ValueError, match="Found unknown categories"):
         model.to_sklearn().predict(rows.assign(town="Paris"))
 

@@ -8,6 +8,7 @@ from amble import methods
 from amble.arrays import named_leaves
 from amble.live.core.message import Epoch
 from amble.live.core.visits import GiftVisits, RawVisits, visits_for
+from amble.losses.penalty import Penalty
 from samples import some_objective, unknowns
 
 AGENTS, LAPS = 5, 6
@@ -46,8 +47,8 @@ def some_start(fs):
 class Simulated:
     """The simulator's visits along a schedule."""
 
-    def __init__(self, method, fs, start=None):
-        self.rules, self.fs, start = methods.rules(method, start), fs, initial(fs, start)
+    def __init__(self, method, fs, start=None, penalty=None):
+        self.rules, self.fs, start = methods.rules(method, start, penalty), fs, initial(fs, start)
         self.agents = [self.rules.agent(f, start) for f in fs]
         self.slots = {(m, i): self.rules.slot(start) for m in range(method.tokens) for i in range(len(fs))}
         self.tokens = [self.rules.token(start, len(fs), m) for m in range(method.tokens)]
@@ -62,8 +63,8 @@ class Simulated:
 class Live:
     """Live visits, with the epochs that the protocol would keep."""
 
-    def __init__(self, method, fs, start=None):
-        self.visits, self.fs = visits_for(method, unknowns(fs[0]), len(fs), start=start), fs
+    def __init__(self, method, fs, start=None, penalty=None):
+        self.visits, self.fs = visits_for(method, unknowns(fs[0]), len(fs), start=start, penalty=penalty), fs
         self.holders = [self.visits.holder(f) for f in fs]
         self.shares, self.share_epochs = {}, {}
         self.parcels = [self.visits.parcel(m) for m in range(method.tokens)]
@@ -116,6 +117,55 @@ def test_without_losses_a_live_visit_is_the_simulators(method, kind, started):
         theirs = token.board if hasattr(method, "gift") else token
         for name, leaf in named_leaves(theirs, "").items():
             np.testing.assert_array_equal(named_leaves(ours, "")[name], leaf, err_msg=name)
+
+
+def some_penalty(p):
+    """l1 on all but the last unknown, the second may not be below zero."""
+    l1 = np.full(p, 0.05)
+    l1[-1] = 0.0
+    return Penalty(l1, np.zeros(p), np.arange(p) == 1)
+
+
+@pytest.mark.parametrize("M", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_under_a_penalty_too_a_live_visit_is_the_simulators(kind, M):
+    fs = objectives(kind)
+    method, penalty = amble.Relay(tokens=M, form="full"), some_penalty(unknowns(fs[0]))
+    simulated, live = Simulated(method, fs, penalty=penalty), Live(method, fs, penalty=penalty)
+    for m, i in schedule(M, LAPS * AGENTS):
+        np.testing.assert_array_equal(live.visit(m, i), simulated.visit(m, i))
+        np.testing.assert_array_equal(live.holders[i].agent.x, simulated.agents[i].x)
+
+
+@pytest.mark.parametrize("M", [1, 3])
+def test_the_penalty_is_as_strong_as_those_who_take_part_are_many(M):
+    """Six agents of unequal shares; two die, one leaves: the model is the lasso of those who are left."""
+    fs = [f._replace(**{k: (i + 1) * getattr(f, k) for k in ("A", "b", "c", "values")}, share=(i + 1) * f.share)
+          for i, f in enumerate(objectives("least squares", 6))]  # fmt: skip
+    penalty = some_penalty(unknowns(fs[0]))
+    live = Live(amble.Relay(tokens=M, form="full"), fs, penalty=penalty)
+    laps = [(k % M, i) for k in range(5 * M) for i in range(6)]
+    for m, i in laps:
+        live.visit(m, i)
+
+    def slope(left):
+        """What is left of the conditions of Karush, Kuhn and Tucker for these agents' losses and their penalty."""
+        z, shares = live.z(0), sum(float(f.share) for f in left)
+        return penalty.times(shares).slopes(z, sum(f.grad(z) for f in left)).max()
+
+    assert slope(fs) < 1e-12
+    for m in range(M):
+        live.lose(m, 1, 4, 5)
+    for m, i in [(m, i) for m, i in laps if i < 4]:
+        live.visit(m, i)
+    assert slope(fs[:4]) < 1e-12
+    live.holders[3], _, live.parcels[0] = live.visits.leave(
+        live.holders[3], live.visits.share(), live.parcels[0], 3, live.hops[0] + 1, False
+    )
+    for m, i in [(m, i) for m, i in laps if i < 3]:
+        live.visit(m, i)
+    assert slope(fs[:3]) < 1e-12
+    assert slope(fs[:4]) > 1e-3
 
 
 def optimum(fs):

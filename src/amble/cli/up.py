@@ -63,11 +63,31 @@ def up(
     offset: Annotated[str | None, typer.Option(help="For poisson and gamma: a column that is added.")] = None,
     exposure: Annotated[str | None, typer.Option(help="For poisson and gamma: the column of years and so on.")] = None,
     weight: Annotated[str | None, typer.Option(help="The column that says how much each row counts.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="<column,...>", help="Of sites: the columns of the model.  [default: all]")
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<column=level,...>",
+            help="Of sites: what other levels are compared with.  [default: the first]",
+        ),
+    ] = None,
     network: Annotated[str | None, typer.Option(help="{networks}; by default random, of sites complete.")] = None,
     density: Annotated[float, typer.Option(help="Share of all links a random network has.")] = 0.7,
     method: Annotated[str, typer.Option("--method", "-m", help="NAME:key=value,...")] = "Relay:tokens=2",
     ridge: Annotated[
         float | None, typer.Option(help="Weight of the squared model in the loss; by default 1e-4, of sites 0.")
+    ] = None,
+    l1: Annotated[
+        float | None, typer.Option("--l1", help="Weight of the sum of absolute values (lasso): for Relay.")
+    ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(metavar="<column,...>", help="Coefficients that may not be below zero: for Relay; or all."),
+    ] = None,
+    unpenalised: Annotated[
+        str | None, typer.Option(metavar="<column,...>", help="Columns without ridge and l1.")
     ] = None,
     tolerance: Annotated[
         float, typer.Option(help="Stop when the model moves less than this over two laps; 0: never.")
@@ -91,8 +111,9 @@ def up(
     need("zenoh", "live")
     from amble.live.cluster import up as live
     from amble.progress import interruptible
-    from amble.simulation.experiment import Experiment, parse, parse_sizes
+    from amble.simulation.experiment import Experiment, parse, parse_columns, parse_sizes
 
+    lists = {"positive": positive, "unpenalised": unpenalised, "columns": columns, "reference": reference}
     stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
     roles = {"event": event, "offset": offset, "exposure": exposure, "weight": weight}
     if Path(data).is_dir():
@@ -100,7 +121,10 @@ def up(
             if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE":
                 option = f"--{name.replace('_', '-')}"
                 raise AmbleError(f"{option} was given with a folder of tables, one agent each; leave it out.")
-        open_model = {"task": task, "target": target, "loss": loss, "ridge": ridge, "header": header, **roles}
+        open_model: dict[str, Any] = {
+            "task": task, "target": target, "loss": loss, "ridge": ridge, "header": header, "l1": l1, **roles,
+            **{key: True if value == "all" else value.split(",") for key, value in _said(lists).items()},
+        }  # fmt: skip
         _sites(
             Path(data),
             out,
@@ -117,10 +141,14 @@ def up(
         return
     if missing != "refuse":
         raise AmbleError(f"--missing {missing} was given with one file; it is for a folder of tables: leave it out.")
+    for name in ("columns", "reference"):
+        if lists.pop(name) is not None:
+            raise AmbleError(f"--{name} was given, and {data} is no folder with a table per site; leave it out.")
     given: dict[str, Any] = {
         "data": data, "task": task, "target": target, "header": header, "one_hot": one_hot, "agents": agents,
         "how": how, "alpha": alpha, "test": test, "network": network, "density": density, "ridge": ridge, "seed": seed,
-        "loss": loss, **roles,
+        "loss": loss, "l1": l1, **roles,
+        **{key: True if value == "all" else parse_columns(value) for key, value in _said(lists).items()},
         "sizes": None if sizes is None else parse_sizes(sizes), "methods": [parse(method)],
     }  # fmt: skip
     settings = Experiment().with_settings({key: value for key, value in given.items() if value is not None})

@@ -38,7 +38,7 @@ class Compiled:
 
     def start(self) -> State:
         with self.jax.enable_x64(True), _explained(self.shape):
-            begin: State = _begin()(self.shape, self.agents, self.settings, self.objectives, self.initial)
+            begin: State = _begin()(self.shape, self.agents, self.settings, self.objectives, self.initial, self.penalty)
         return begin
 
     def advance(self, state: State, schedule: Schedule | Rounds | None, begin: int, end: int) -> State:
@@ -102,14 +102,16 @@ def _begin() -> Any:
     import jax
     import jax.numpy as jnp
 
-    def begin(method: Method, agents: int, settings: dict[str, Any], objectives: Tree, initial: Array) -> State:
+    def begin(
+        method: Method, agents: int, settings: dict[str, Any], objectives: Tree, initial: Array, penalty: Penalty | None
+    ) -> State:
         method = with_traced(method, settings)
         never: Any = jnp.asarray(-1)
-        first = rules(method, initial).agent
+        first = rules(method, initial, penalty).agent
         each = jax.vmap(lambda f: first(f, initial))(objectives)
         if is_round(method):
             return strong(State(each, (), (), each.x.sum(axis=0), never))
-        rule, M = rules(method, initial), method.tokens
+        rule, M = rules(method, initial, penalty), method.tokens
         slots = jax.tree.map(lambda a: jnp.tile(a, (agents, M, *(1,) * jnp.ndim(a))), rule.slot(initial))
         tokens = jax.vmap(lambda m: rule.token(initial, agents, m))(jnp.arange(float(M)))
         return strong(State(each, slots, tokens, each.x.sum(axis=0), never))

@@ -20,11 +20,11 @@ class Plain:
 
     def start(self) -> State:
         N = self.problem.agents
-        first = rules(self.method, self.initial).agent
+        first = rules(self.method, self.initial, self.problem.penalty).agent
         agents = stack([first(self.problem.objective(i), self.initial) for i in range(N)])
         if is_round(self.method):
             return State(agents, (), (), agents.x.sum(axis=0), np.array(-1))
-        rule, M = rules(self.method, self.initial), self.method.tokens
+        rule, M = rules(self.method, self.initial, self.problem.penalty), self.method.tokens
         slots = tree_map(lambda a: np.tile(a, (N, M, *(1,) * np.ndim(a))), rule.slot(self.initial))
         tokens = stack([rule.token(self.initial, N, m) for m in range(M)])
         return State(agents, slots, tokens, agents.x.sum(axis=0), np.array(-1))

@@ -22,7 +22,13 @@ def answers(objectives: Sequence[object], dimension: int) -> list[Array]:
         w = np.cos(np.arange(dimension) + k)
         for name, shape in (("value", ()), ("grad", (dimension,))):
             if knows(f, name):
-                answer = getattr(f, name)(w)
+                try:
+                    answer = getattr(f, name)(w)
+                except Exception as error:
+                    raise AmbleError(
+                        f"{owner} fails in {name}(w) for an array w of {dimension} numbers, with "
+                        f"{type(error).__name__}: {error}; call it with such an array yourself to see where."
+                    ) from error
                 if flaw := flaw_of(answer, shape):
                     raise AmbleError(f"{owner} has a {name}(w) that {flaw}.")
                 results.append(np.asarray(answer, np.float64))

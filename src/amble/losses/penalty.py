@@ -3,7 +3,7 @@
     sum_i f_i(w) + sum_j l1_j |w_j| + ridge_j/2 w_j^2,   w_j >= 0 where `positive`
 
 |w| has a corner at zero, so no agent could put it into a gift. A token with a matrix as its weight W and a total T
-holds the quadratic model of all losses, 1/2 z'Wz - T'z, so the penalty is added there, once, by who reads the token:
+holds the quadratic model of all losses, 1/2 z'Wz - T'z, so whoever reads the token adds the penalty there, once:
 
     z = argmin 1/2 z'Wz - T'z + sum_j l1_j |z_j| + ridge_j/2 z_j^2
 
@@ -13,7 +13,7 @@ system, which is exact once the guess is right.
 
 from typing import Any, NamedTuple
 
-from amble.arrays import Array, Flags, namespace, while_loop
+from amble.arrays import Array, Flags, Number, namespace, while_loop
 
 SINGULAR = 1e-12  # of the diagonal: added to the weight, and taken out of the solution again
 NOISE = 1e-15  # of the largest number in a slope, for each of its terms: less is rounding
@@ -22,15 +22,14 @@ ROUNDS_MAX = 1000  # sweeps and systems; a few are enough
 
 
 class Penalty(NamedTuple):
-    """The weights of one penalty on the whole sum of losses, one entry per unknown."""
+    """The weights of one penalty, one entry per unknown."""
 
     l1: Array
     ridge: Array  # beside the one that the losses hold
     positive: Flags  # who may not be below zero
 
-    def times(self, factor: float) -> "Penalty":
-        """The same penalty for a sum of losses that is `factor` times as large: its strength follows the shares of the
-        agents in the sum."""
+    def times(self, factor: Number) -> "Penalty":
+        """The penalty of a sum of losses: `factor` is the sum of their shares."""
         return self._replace(l1=factor * self.l1, ridge=factor * self.ridge)
 
     def flops(self, p: int) -> float:

@@ -84,9 +84,9 @@ def rules(method: Method, start: Array | None = None, penalty: Penalty | None = 
     return method
 
 
-def message_numbers(method: Method, p: int) -> int:
+def message_numbers(method: Method, p: int, penalty: Penalty | None = None) -> int:
     """How many numbers one message holds."""
-    return p if is_round(method) else int(rules(method).message_numbers(p))
+    return p if is_round(method) else int(rules(method, None, penalty).message_numbers(p))
 
 
 def round_units(method: Method, network: Links) -> int:

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from amble.arrays import Array, namespace
 from amble.losses.objective import Objective
 from amble.losses.penalty import Penalty
-from amble.methods.gifts import Slot, estimate, message_numbers, nothing, opening
+from amble.methods.gifts import Slot, estimate, given, message_numbers, nothing, opening
 from amble.methods.protocol import GiftMethod
 
 
 class Board(NamedTuple):
-    total: Array  # (M, p)
+    total: Array  # (M, p); under a penalty (M, p + 1), with the sum of shares
     weight: Array  # (M,) or (M, p, p)
     version: Array  # (M,)
 
@@ -56,19 +56,20 @@ class BoardRules:
 
     method: GiftMethod
     start: Array | None = None  # the initial model; None: zero
-    penalty: Penalty | None = None  # on the sum of all gifts' losses
+    penalty: Penalty | None = None  # for each share in the sum of losses
 
     def message_numbers(self, p: int) -> int:
-        return int(self.method.tokens) * (message_numbers(self.method, p) + 1)
+        return int(self.method.tokens) * (message_numbers(self.method, p, self.penalty) + 1)
 
     def board(self, start: Array, agents: float, version: float) -> Board:
         xp, M = namespace(start), self.method.tokens
-        total, weight = opening(self.method, start, agents, M)
+        total, weight = opening(self.method, start, agents, M, self.penalty)
         return Board(xp.stack([total] * M), xp.stack([weight] * M), xp.full(M, version))
 
     def agent(self, f: Objective, start: Array) -> Agent:
         # an agent does not know N: its first board is older than any token's, so the first token replaces it
-        return Agent(self.method.agent(f, start), nothing(self.method, start), self.board(start, 0.0, -1.0))
+        none = nothing(self.method, start, self.penalty)
+        return Agent(self.method.agent(f, start), none, self.board(start, 0.0, -1.0))
 
     def slot(self, start: Array) -> NoSlot:  # noqa: ARG002
         return NoSlot()
@@ -78,9 +79,9 @@ class BoardRules:
 
     def visit(self, f: Objective, agent: Agent, slot: NoSlot, token: Token) -> tuple[Agent, NoSlot, Token]:
         board = newer(agent.board, token.board)
-        own, v, w = self.method.gift(f, agent.own, self.read(board, agent.x))
-        board = add(board, token.m, v - agent.given.v, w - agent.given.w)
-        return Agent(own, Slot(v, w), board), slot, token._replace(board=board)
+        own, gift = given(self.method, f, agent.own, self.read(board, agent.x), self.penalty)
+        board = add(board, token.m, gift.v - agent.given.v, gift.w - agent.given.w)
+        return Agent(own, gift, board), slot, token._replace(board=board)
 
     def estimate(self, token: Token) -> Array:
         return self.read(token.board)

@@ -13,7 +13,8 @@ How gifts weigh is the method's `weigh`:
              initial model, so that x_i = z = start
     scalar   each gift brings its weight, and the token begins empty: no agent needs to know N
     full     the weight is a symmetric matrix, and z solves  weight z = total; under a penalty of the problem's, z
-             minimises the token's quadratic and the penalty (losses/penalty.py)
+             minimises the token's quadratic and the penalty (losses/penalty.py). As strong as the agents inside are
+             many: each gives its share in the sum too, as one more entry of v
 
 An empty token represents the initial model, and so does a full one in all directions that no gift has determined yet.
 
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from amble.arrays import Array, namespace
-from amble.losses.objective import Objective
+from amble.losses.objective import Objective, number_of
 from amble.losses.penalty import SINGULAR, Penalty
 from amble.methods.protocol import GiftMethod
 
@@ -39,17 +40,28 @@ class Slot(NamedTuple):
     w: Array
 
 
-def nothing(method: GiftMethod, start: Array) -> Slot:
+def nothing(method: GiftMethod, start: Array, penalty: Penalty | None = None) -> Slot:
     """What counts as given before the first gift: nothing, or the initial model where the weight is N."""
     xp, p = namespace(start), start.shape[-1]
     if method.weigh == "agents":
         return Slot(start, xp.asarray(0.0))
-    return Slot(xp.zeros_like(start), xp.zeros((p, p)) if method.weigh == "full" else xp.asarray(0.0))
+    v = xp.zeros(p if penalty is None else p + 1)
+    return Slot(v, xp.zeros((p, p)) if method.weigh == "full" else xp.asarray(0.0))
 
 
-def opening(method: GiftMethod, start: Array, agents: float, tokens: int) -> Token:
+def given(
+    method: GiftMethod, f: Objective, agent: Any, z: Array, penalty: Penalty | None = None
+) -> tuple[Any, Slot]:  # fmt: skip
+    """What the agent remembers after its gift at z, and the gift."""
+    agent, v, w = method.gift(f, agent, z)
+    return agent, Slot(v if penalty is None else namespace(z).append(v, number_of(f, "share", None)), w)
+
+
+def opening(
+    method: GiftMethod, start: Array, agents: float, tokens: int, penalty: Penalty | None = None
+) -> Token:  # fmt: skip
     """What one of `tokens` accounts holds before the first gift."""
-    v, w = nothing(method, start)
+    v, w = nothing(method, start, penalty)
     if method.weigh != "agents":
         return Token(v, w)
     gifts = namespace(start).asarray(agents / tokens)
@@ -69,9 +81,11 @@ def estimate(
     `near` is where the search for the minimiser under a penalty begins, by default `start`.
     """
     xp = namespace(total)
-    start = xp.zeros_like(total) if start is None else start
     if penalty is not None:
-        return penalty.minimiser(total, weight, start, near)
+        shares, total = total[-1], total[:-1]
+        start = xp.zeros_like(total) if start is None else start
+        return penalty.times(shares).minimiser(total, weight, start, near)
+    start = xp.zeros_like(total) if start is None else start
     if method.weigh != "full":
         return xp.where(weight == 0, start, total / xp.where(weight == 0, 1.0, weight))
     # in the scaling of the weight's own diagonal, so that the units of the columns do not matter
@@ -85,9 +99,9 @@ def estimate(
     return start + scale * (u + xp.linalg.solve(lifted, left - scaled @ u))
 
 
-def message_numbers(method: GiftMethod, p: int) -> int:
+def message_numbers(method: GiftMethod, p: int, penalty: Penalty | None = None) -> int:
     """What a message must hold: the total, and the weight unless it is N, which is part of the settings."""
-    return p + {"agents": 0, "scalar": 1, "full": p * (p + 1) // 2}[method.weigh]
+    return p + {"agents": 0, "scalar": 1, "full": p * (p + 1) // 2}[method.weigh] + (penalty is not None)
 
 
 @dataclass(frozen=True)
@@ -96,23 +110,23 @@ class GiftRules:
 
     method: GiftMethod
     start: Array | None = None  # the initial model; None: zero
-    penalty: Penalty | None = None  # on the sum of all gifts' losses
+    penalty: Penalty | None = None  # for each share in the sum of losses
 
     def message_numbers(self, p: int) -> int:
-        return message_numbers(self.method, p)
+        return message_numbers(self.method, p, self.penalty)
 
     def agent(self, f: Objective, start: Array) -> Any:
         return self.method.agent(f, start)
 
     def slot(self, start: Array) -> Slot:
-        return nothing(self.method, start)
+        return nothing(self.method, start, self.penalty)
 
     def token(self, start: Array, agents: int, m: int) -> Token:  # noqa: ARG002 - there is but one
-        return opening(self.method, start, agents, 1)
+        return opening(self.method, start, agents, 1, self.penalty)
 
     def visit(self, f: Objective, agent: Any, slot: Slot, token: Token) -> tuple[Any, Slot, Token]:
-        agent, v, w = self.method.gift(f, agent, self.estimate(token, agent.x))
-        return agent, Slot(v, w), Token(token.total + (v - slot.v), token.weight + (w - slot.w))
+        agent, gift = given(self.method, f, agent, self.estimate(token, agent.x), self.penalty)
+        return agent, gift, Token(token.total + (gift.v - slot.v), token.weight + (gift.w - slot.w))
 
     def estimate(self, token: Token, near: Array | None = None) -> Array:
         return estimate(self.method, token.total, token.weight, self.start, self.penalty, near)

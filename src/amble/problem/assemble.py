@@ -194,7 +194,7 @@ def assemble(
         each[: X.shape[1]] /= scaling.X_std**2
         units = scaling.X_std * scaling.y_std
     dimension = kind.unknowns(rows.shape[1], classes)
-    penalty = spread(penalties, len(parts), X.shape[1], intercept, dimension, units)
+    penalty = spread(penalties, X.shape[1], intercept, dimension, units)
     stacked = without_pins(stack(rows, wanted, parts, each, classes, weights, loss, extra), penalty)
     return {
         "agents": len(parts),

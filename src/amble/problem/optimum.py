@@ -95,6 +95,8 @@ class Losses(Protocol):
     @property
     def penalty(self) -> Penalty | None: ...
     @property
+    def whole_penalty(self) -> Penalty | None: ...
+    @property
     def own(self) -> Sequence[Objective] | None: ...
     def value(self, w: Array, /) -> Number: ...
     def grad(self, w: Array, /) -> Array: ...
@@ -104,10 +106,11 @@ def find(problem: Losses, watch: Watch | None = None) -> Optimum | NoOptimum:
     """The minimiser of sum_i f_i and the penalty (the shortest, if there are several), or why it is not known."""
     watch = watch or Watch()
     try:
-        if problem.total is None:
+        if problem.whole_penalty is not None:
+            f = Summed(problem.own or ()) if problem.total is None else problem.total
+            w = of_penalised(f, problem.whole_penalty, np.zeros(problem.dimension), watch)
+        elif problem.total is None:
             w = of_own(problem, problem.own or (), watch)
-        elif problem.penalty is not None:
-            w = of_penalised(problem.total, problem.penalty, np.zeros(problem.dimension), watch)
         elif problem.total.quadratic:
             w = of_quadratic(problem.total, np.zeros(problem.dimension))
         else:
@@ -160,7 +163,22 @@ def of_convex(f: NamedLoss, zero: Array, watch: Watch) -> Array:
     return w
 
 
-def of_penalised(f: NamedLoss, penalty: Penalty, w: Array, watch: Watch) -> Array:
+class Summed(NamedTuple):
+    """Losses that are not stacked, as one."""
+
+    losses: Sequence[Objective]
+
+    def value(self, w: Array) -> Number:
+        return sum(f.value(w) for f in self.losses)
+
+    def grad(self, w: Array) -> Array:
+        return np.asarray(sum(f.grad(w) for f in self.losses))
+
+    def hessian(self, w: Array) -> Array:
+        return np.asarray(sum(f.hessian(w) for f in self.losses))
+
+
+def of_penalised(f: NamedLoss | Summed, penalty: Penalty, w: Array, watch: Watch) -> Array:
     """Newton's method with the penalty as it is (proximal Newton): each step minimises the losses' quadratic model and
     the penalty, and is halved until the sum of both falls. The slopes that are left say whether it has arrived."""
 

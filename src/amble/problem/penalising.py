@@ -1,6 +1,6 @@
 """Which columns a problem's penalties are on: l1, ridge, and the sign of a coefficient."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,15 +49,15 @@ def without_pins(stacked: Tree, penalty: Penalty | None) -> Tree:
 
 
 def spread(
-    settings: dict[str, Any], agents: int, width: int, intercept: bool, dimension: int, units: Array | float = 1.0
+    settings: Mapping[str, Any], width: int, intercept: bool, dimension: int, units: Array | float = 1.0
 ) -> Penalty | None:
-    """The penalty of the whole sum, whose shares are as many as agents; None where the losses hold all of it.
+    """The penalty beside the mean loss; None where the losses hold all of it.
 
     The intercept is never penalised, and may have any sign. Several classes have the columns one after another.
     """
     if "l1" not in settings and "positive" not in settings:
         return None
-    l1, signs = np.full(width + intercept, agents * settings.get("l1", 0.0)), np.zeros(width + intercept, bool)
+    l1, signs = np.full(width + intercept, settings.get("l1", 0.0)), np.zeros(width + intercept, bool)
     l1[:width] /= units
     l1[[*settings.get("unpenalised", ()), *range(width, width + intercept)]] = 0.0
     signs[settings.get("positive", [])] = True

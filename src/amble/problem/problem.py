@@ -15,6 +15,7 @@ from amble.data.partition import Parts
 from amble.data.targets import Targets
 from amble.errors import AmbleError, shown
 from amble.losses import LOSSES, Loss, NamedLoss, Objective, named, own
+from amble.losses.objective import number_of
 from amble.losses.penalty import Penalty
 from amble.problem.assemble import Heldout, Scaling, assemble
 from amble.problem.dealing import Rows, deal, gather
@@ -44,7 +45,7 @@ class Problem:
     stacked: Tree = None
     own: Sequence[Objective] | None = None
     total: NamedLoss | None = None  # sum_i f_i as one objective, for evaluation only: no agent could compute it
-    penalty: Penalty | None = None  # on the whole sum, beside the ridge that the losses hold
+    penalty: Penalty | None = None  # beside the mean loss and the ridge that the losses hold: for each share in the sum
     heldout: Heldout | None = None
     labels: Targets | None = None  # the classes in the order of the model's columns
     settings: dict[str, Any] = field(default_factory=dict)
@@ -106,6 +107,14 @@ class Problem:
         """
         return verified(self)
 
+    @property
+    def whole_penalty(self) -> Penalty | None:
+        """That of the whole sum, whose shares are as many as agents or, of objectives, what they say."""
+        if self.penalty is None:
+            return None
+        shares = [number_of(f, "share", 1.0) for f in self.own or ()]
+        return self.penalty.times(float(sum(shares)) if self.own else float(self.agents))
+
     def value(self, w: Array) -> Number:
         """The loss of all agents together, sum_i f_i(w), and the penalty, if there is one.
 
@@ -125,7 +134,7 @@ class Problem:
         4.842
         """
         loss = self.total.value(w) if self.total is not None else sum(f.value(w) for f in self.own or ())
-        return loss if self.penalty is None else loss + self.penalty.value(w)
+        return loss if self.whole_penalty is None else loss + self.whole_penalty.value(w)
 
     def grad(self, w: Array) -> Array:
         """The gradient of sum_i f_i, without the penalty, which may have corners.

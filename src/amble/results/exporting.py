@@ -64,18 +64,16 @@ def _encoder(features: Sequence[Feature], names: Sequence[str]) -> Any:
             steps.append(impute.SimpleImputer(strategy="most_frequent" if text else "mean"))
         if text:
             levels = [np.array(feature.levels, dtype=object) for feature in block]
-            drop = [each[0] for feature, each in zip(block, levels, strict=True) if _first(feature) not in names]
+            pairs = [
+                (level, made) for each in block for level, made in zip(each.levels or (), each.columns, strict=True)
+            ]
+            drop = [level for level, made in pairs if made not in names]  # one per feature, or none at all
             steps.append(preprocessing.OneHotEncoder(categories=levels, drop=drop or None, sparse_output=False))
         chosen = [feature.name for feature in block]
         parts.append((f"{'text' if text else 'numbers'}{k + 1}", make(*steps) if steps else "passthrough", chosen))
     row = {feature.name: [feature.fill if feature.fill is not None else _any(feature)] for feature in features}
     encoder = need("sklearn.compose", "sim").ColumnTransformer(parts, sparse_threshold=0.0)
     return encoder.fit(need("pandas", "all").DataFrame(row))
-
-
-def _first(feature: Feature) -> str:
-    """The column of its first level, which a model with an intercept leaves out."""
-    return f"{feature.name}={(feature.levels or ('',))[0]}"
 
 
 def _any(feature: Feature) -> float | str:

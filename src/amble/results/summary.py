@@ -1,5 +1,6 @@
 """The table of a model: coefficients with their errors, and how well it fits. SciPy is for Student's t alone."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from amble.arrays import Array
+from amble.data.datasets import count
 from amble.errors import AmbleError, is_number, need
 from amble.results import inference
 from amble.results.judging import measures, null_deviance
@@ -175,6 +177,10 @@ def summarise(fit: Fit, sums: Sums, cov: str, level: float) -> Summary:
         )
     if fit.labels and float(sums.train.deviance) < SEPARATED * float(sums.train.weight):
         notes.append("The columns tell all labels apart, so coefficients have no bound; leave one out, or add a ridge.")
+    filled = json.loads(fit.about["survey"]).get("filled", 0) if fit.about.get("survey") else 0
+    if filled and cov != "none":
+        cells = count(filled, "missing cell")
+        notes.append(f"{cells} {'was' if filled == 1 else 'were'} filled with the mean; the errors do not count that.")
     if fit.groups:
         notes.append(f"Each label against {fit.labels[0]}.")
     if cov == "none" and fit.penalty:
@@ -241,6 +247,8 @@ def _student(t: Array, freedom: float, level: float) -> tuple[Array, float]:
 
 def _measures(fit: Fit, sums: Sums, k: int) -> dict[str, float]:
     """The numbers above the table."""
+    if "l1" in fit.penalty and not fit.groups:  # a lasso has as many degrees of freedom as coefficients that are not 0
+        k = int((fit.values != 0).sum())
     train, loss = sums.train, fit.loss
     n = float(train.weight)
     found = {"agents": float(sums.agents), "rows": float(train.rows)}

@@ -200,19 +200,19 @@ def spaced(count: Any, smallest: float, first: float) -> Array:
 
 
 def unit(problem: Problem) -> Penalty:
-    """An l1 of 1 on the whole sum, on all unknowns that are penalised, with the problem's signs."""
+    """An l1 of 1 beside the mean loss, on all unknowns that are penalised, with the problem's signs."""
     assert problem.scaling is not None
     if problem.settings.get("scale") == INSIDE:
         raise AmbleError(f"scale={INSIDE!r} was given; the penalties of a path are all on scaled columns, or on none.")
     shape = len(problem.scaling.X_mean), bool(problem.settings.get("intercept", True)), problem.dimension
-    made = spread({**problem.settings, "l1": 1.0}, 1, *shape)
+    made = spread({**problem.settings, "l1": 1.0}, *shape)
     assert made is not None
     return made
 
 
 def penalty(problem: Problem, l1_ratio: float, strength: float) -> Penalty:
     each = unit(problem)
-    scale = problem.agents * strength * each.l1
+    scale = strength * each.l1
     return each._replace(l1=l1_ratio * scale, ridge=(1 - l1_ratio) * scale)
 
 
@@ -287,7 +287,7 @@ def largest(null: Trained, problem: Problem) -> float:
     """The smallest l1 that leaves no coefficient."""
     assert null.state is not None
     total, weight = (np.asarray(part)[0] for part in null.state.tokens)
-    slope = weight @ null.model - total
+    slope = weight @ null.model - total[:-1]
     signed = np.where(unit(problem).positive, -slope, np.abs(slope))
     found = float(np.max(signed, where=unit(problem).l1 > 0, initial=0.0)) / problem.agents
     return found * (1 + null.walk.tolerance)  # as far as the model without coefficients is known

@@ -60,7 +60,7 @@ def run_once(
     timing = timings.timing_from(timing)
     with explained(method):
         compute_s = compute_seconds(timing, method, problem)
-        message_numbers = methods.message_numbers(method, problem.dimension)
+        message_numbers = methods.message_numbers(method, problem.dimension, problem.penalty)
     begun = Run(
         method=method,
         network=network,

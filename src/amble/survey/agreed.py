@@ -26,6 +26,11 @@ class Feature:
     levels: tuple[str, ...] | None
     fill: float | str | None
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the model that may be made of it; one level has none where the model has an intercept."""
+        return (self.name,) if self.levels is None else tuple(f"{self.name}={level}" for level in self.levels)
+
 
 class Rows(NamedTuple):
     """A site's rows in raw units, in the columns of the model."""
@@ -65,6 +70,10 @@ class Agreement:
     intercept: bool
     ridge: float
     sites: tuple[Site, ...]
+    l1: float = 0.0
+    positive: tuple[str, ...] = ()  # columns of the model whose coefficients may not be below zero
+    unpenalised: tuple[str, ...] = ()  # columns of the model without ridge and l1
+    filled: int = 0  # missing cells that take the mean
 
     @property
     def scaling(self) -> Scaling:
@@ -132,9 +141,10 @@ class Agreement:
                 f"{table.location(int(strange[0]), column)} holds {str(texts[strange[0]])[:40]!r}, a level that no "
                 "site had in the survey; drop such rows, or run the survey again with them."
             )
-        kept = [level for level in feature.levels if f"{feature.name}={level}" in self.columns]
-        columns: Array = (texts[used][:, None] == np.array(kept, dtype=str)).astype(np.float64)
-        return columns
+        columns = zip(feature.levels, feature.columns, strict=True)
+        kept = [level for level, column in columns if column in self.columns]
+        block: Array = (texts[used][:, None] == np.array(kept, dtype=str)).astype(np.float64)
+        return block
 
     def _targets(self, found: Roles, used: Flags, whose: str) -> Targets:
         y = found.target.values[used]
@@ -166,8 +176,8 @@ def from_json(text: str, whose: str) -> Agreement:
     """The agreement that `to_json` wrote, checked."""
     try:
         fields = json.loads(text)
-        for key in ("labels", "columns", "X_mean", "X_std"):
-            fields[key] = tuple(fields[key])
+        for key in ("labels", "columns", "X_mean", "X_std", "positive", "unpenalised"):
+            fields[key] = tuple(fields.get(key, ()))
         features = ((each["name"], each["levels"], each["fill"]) for each in fields["features"])
         fields["features"] = tuple(
             Feature(name, None if levels is None else tuple(levels), fill) for name, levels, fill in features
@@ -190,8 +200,9 @@ def _wrong(agreement: Agreement) -> str:
     if not all(isinstance(text, str) and text for text in texts):
         return "its names must be text"
     fills = [feature.fill for feature in agreement.features if feature.fill is not None and feature.levels is None]
-    numbers = [*agreement.X_mean, *agreement.X_std, agreement.y_mean, agreement.y_std, agreement.ridge, *fills]
-    numbers += [number for site in agreement.sites for number in (site.rows, site.weight)]
+    scaling = (*agreement.X_mean, *agreement.X_std, agreement.y_mean, agreement.y_std)
+    sites = [number for site in agreement.sites for number in (site.rows, site.weight)]
+    numbers: list[object] = [*scaling, agreement.ridge, agreement.l1, agreement.filled, *fills, *sites]
     if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
         return "its numbers must be finite"
     if not (all(std > 0 for std in agreement.X_std) and agreement.y_std > 0):
@@ -210,6 +221,8 @@ def _wrong(agreement: Agreement) -> str:
         return "its labels must be text or numbers"
     if agreement.loss not in LOSSES:
         return f"its loss {agreement.loss!r} is unknown"
+    if not {*agreement.positive, *agreement.unpenalised} <= set(agreement.columns) or agreement.l1 < 0:
+        return "its penalties must be on columns that it has"
     if type(agreement.intercept) is not bool:
         return "its intercept must be true or false"
     return ""

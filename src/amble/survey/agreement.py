@@ -11,7 +11,7 @@ Under both, a row without its target, event, offset, exposure or weight is left 
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -58,6 +58,10 @@ class Wanted:
     intercept: bool = True
     scale: bool = True
     ridge: float = 1e-4
+    l1: float = 0.0
+    positive: bool | tuple[str, ...] = ()  # columns of the tables or of the model; True: all
+    unpenalised: tuple[str, ...] = ()
+    reference: tuple[str, ...] = ()  # "ward=medical": the level that the others are compared with; else the first
 
     @property
     def meant(self) -> str | None:
@@ -92,6 +96,19 @@ class Encoding(NamedTuple):
     means: list[float]
     stds: list[float]
 
+    def named(self, chosen: bool | tuple[str, ...], what: str) -> tuple[str, ...]:
+        """Columns of the model; a column of categories in the tables stands for all that are made of it."""
+        if isinstance(chosen, bool):
+            return tuple(self.columns) if chosen else ()
+        made = {column: {column} for column in self.columns}
+        for feature in self.features:
+            made[feature.name] = {column for column in self.columns if column in feature.columns}
+        for name in chosen:
+            if name not in made:
+                raise unknown(f"column in {what}", name, made)
+        wanted = set().union(*(made[name] for name in chosen))
+        return tuple(column for column in self.columns if column in wanted)
+
 
 def agree(documents: Mapping[str, Document], settings: Wanted) -> Agreement:
     """What follows from the documents of all sites, by their names. The order in which they come has no effect."""
@@ -119,6 +136,9 @@ def agree(documents: Mapping[str, Document], settings: Wanted) -> Agreement:
     link = LOSSES[loss].link()
     baseline = settings.intercept or link == HAZARD  # a baseline hazard, as an intercept, takes up what is subtracted
     encoding = encode(sites, settings, baseline)
+    gaps = Counter[str]()
+    for document in sites.values():
+        gaps.update({summary.name: summary.missing for summary in document.columns})
     shift = settings.scale and baseline
     exposed = math.fsum(document.exposed for document in sites.values())
     y_mean, y_std = target_scaling(target, exposed, link) if settings.scale else (0.0, 1.0)
@@ -138,6 +158,10 @@ def agree(documents: Mapping[str, Document], settings: Wanted) -> Agreement:
         missing=settings.missing,
         intercept=settings.intercept and link != HAZARD,
         ridge=settings.ridge,
+        l1=settings.l1,
+        positive=encoding.named(settings.positive, "positive"),
+        unpenalised=encoding.named(settings.unpenalised, "unpenalised"),
+        filled=sum(gaps[feature.name] for feature in encoding.features) if settings.missing == MEAN else 0,
         sites=tuple(Site(site, document.used, document.total) for site, document in sites.items()),
     )
 
@@ -160,7 +184,7 @@ def labels_of(target: Summary) -> tuple[Level, ...]:
 
 
 def encode(sites: Mapping[str, Document], settings: Wanted, baseline: bool) -> Encoding:
-    """Numbers as they are; text as one column per level, without the first where there is a baseline."""
+    """Numbers as they are; text as one column per level, without the reference where there is a baseline."""
     encoding, total = Encoding([], [], [], []), math.fsum(document.total for document in sites.values())
     described = {site: {each.name: each for each in document.columns} for site, document in sites.items()}
     names = settings.columns or next(iter(described.values()))
@@ -184,17 +208,34 @@ def encode(sites: Mapping[str, Document], settings: Wanted, baseline: bool) -> E
         encoding.features.append(Feature(name, tuple(weights), fill))
         if fill is not None:
             weights[fill] += total - summary.weight
-        for level in list(weights)[baseline:]:
+        named = {f"{name}={level}": level for level in weights}
+        reference = next((column for column in named if column in settings.reference), next(iter(named)))
+        for column, level in named.items():
+            if baseline and column == reference:
+                continue
             mean = min(weights[level] / total, 1.0)
-            encoding.columns.append(f"{name}={level}")
+            encoding.columns.append(column)
             encoding.means.append(mean)
             encoding.stds.append(spread(math.sqrt(mean * (1 - mean)), 1.0))
+    check_reference(settings.reference, encoding.features, baseline)
     if not encoding.columns:
         raise AmbleError("every column has one level only at all sites; a model needs a column that varies.")
     twice = [name for name, times in Counter(encoding.columns).items() if times > 1]
     if twice:
         raise AmbleError(f"two columns are named {twice[0]!r} when encoded; rename one of them at all sites.")
     return encoding
+
+
+def check_reference(reference: tuple[str, ...], features: Sequence[Feature], baseline: bool) -> None:
+    levels = {column: feature.name for feature in features if feature.levels for column in feature.columns}
+    for column in reference:
+        if column not in levels:
+            raise unknown("level in reference", column, levels)
+    if reference and not baseline:
+        raise AmbleError("reference was given, and a model without an intercept has a column for every level.")
+    twice = [name for name, times in Counter(levels[column] for column in set(reference)).items() if times > 1]
+    if twice:
+        raise AmbleError(f"reference names two levels of {twice[0]!r}; name one.")
 
 
 def deviation(summary: Summary, total: float) -> float:

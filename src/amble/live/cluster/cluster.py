@@ -74,6 +74,7 @@ def configure(
         "X_mean": np.asarray(scaling.X_mean).tolist(),
         "X_std": np.asarray(scaling.X_std).tolist(),
     }
+    model |= {key: settings[key] for key in ("l1", "positive", "unpenalised") if key in settings}
     if settings.get("loss") is not None:
         model["loss"] = problem.loss
     if settings.get("weights") == "rows" and problem.rows is not None:

@@ -61,7 +61,8 @@ class Plan:
             return None
         if without or guests:
             left = [problem.objective(i) for i, name in enumerate(self.config.agents) if name not in without]
-            problem = Problem.from_objectives([*left, *guests], problem.dimension)
+            others = Problem.from_objectives([*left, *guests], problem.dimension)
+            problem = replace(others, penalty=problem.penalty)
         best = reference.known(problem)
         return best.w if isinstance(best, Optimum) else None
 
@@ -83,7 +84,8 @@ def prepare(
     method = make_method(settings.methods[0])
     network = networks.named(settings.network, settings.agents, settings.density, settings.seed)
     data = rows.hold_out(settings.read_data(), settings.test, settings.seed)
-    keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale", "loss", "weights")
+    keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale", "loss", "weights",
+            "l1", "positive", "unpenalised")  # fmt: skip
     problem = split(data, **{key: getattr(settings, key) for key in keys})
     timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
     first = None if start is None else str(start.absolute())

@@ -9,6 +9,7 @@ from amble import methods
 from amble.arrays import Array, Flags, norm
 from amble.live.core.message import Epoch
 from amble.losses.objective import Objective
+from amble.losses.penalty import Penalty
 from amble.methods.protocol import TokenMethod
 
 LAPS_MAX = 3  # visits of a recount, in numbers of awaited agents: agents that are not met by then give later
@@ -115,6 +116,7 @@ class Common:
     tolerance: float = 0.0
     room: int = 0  # for agents that come later
     start: Array | None = field(default=None, compare=False)  # the initial model; None: zeros
+    penalty: Penalty | None = field(default=None, compare=False)  # of gift methods, for each share in the sum
 
     @property
     def rules(self) -> Any:

@@ -25,8 +25,9 @@ from amble.live.core.message import Epoch
 from amble.live.core.parcels import LAPS_MAX, Common, Holder, NoShare, Parcel, Visits
 from amble.live.core.tracked_visits import TrackedVisits
 from amble.losses.objective import Objective
+from amble.losses.penalty import Penalty
 from amble.methods import boards
-from amble.methods.gifts import Slot, nothing
+from amble.methods.gifts import Slot, given, nothing
 from amble.methods.protocol import GiftMethod, TokenMethod, is_copy, is_gift
 from amble.methods.survey import Survey
 
@@ -61,7 +62,7 @@ class GiftVisits(Common):
 
     @property
     def rules(self) -> boards.BoardRules:
-        return boards.BoardRules(self.method, self.start)
+        return boards.BoardRules(self.method, self.start, self.penalty)
 
     def holder(self, f: Objective) -> Holder:
         own = self.method.agent(f, self.initial)  # and an account that is older than any token's, and gives way to it
@@ -103,15 +104,15 @@ class GiftVisits(Common):
         gift = self._given(holder, account, me)
         z, own, quiet = account.z, holder.agent.own, parcel.recounting and account.gifts[:, me].any()
         if not parcel.recounting:
-            z = self._read(account)
+            z = self._read(account, holder.agent.x)
             if not self._sound(account, z):
                 parcel, gift, quiet = self._started_again(holder, parcel, me), self._nothing(), False
                 account = parcel.token.account
                 z = account.z
         if not quiet:  # a recount takes one gift of each agent, all at the same model
-            own, v, w = self.method.gift(f, own, z)
-            account = accounts.give(account, m, me, v - gift.v, w - gift.w)
-            gift = Slot(v, w)
+            own, new = given(self.method, f, own, z, self.penalty)
+            account = accounts.give(account, m, me, new.v - gift.v, new.w - gift.w)
+            gift = new
         still = self.still(holder, z)
         parcel = self._left_with(parcel, account, me, hop)
         calm = parcel.calm + 1 if still and not parcel.recounting else np.zeros(())
@@ -201,10 +202,10 @@ class GiftVisits(Common):
             gift: Slot = holder.agent.given
             return gift
         first = account.generation[0] == 0 and me < self.agents
-        return nothing(self.method, self.initial) if first else self._nothing()
+        return nothing(self.method, self.initial, self.penalty) if first else self._nothing()
 
     def _nothing(self) -> Slot:
-        return nothing(self.method, np.zeros(self.dimension))
+        return nothing(self.method, np.zeros(self.dimension), self.penalty)
 
     def _sound(self, account: Account, z: Array) -> bool:
         """Whether this can be a sum of gifts: a weight that is positive, and a model."""
@@ -230,9 +231,9 @@ class GiftVisits(Common):
         numbers = account.board.total.sum(axis=0) if isinstance(self.method, Survey) else self.estimate(parcel)
         return np.append(numbers, self.inside(parcel))
 
-    def _read(self, account: Account) -> Array:
+    def _read(self, account: Account, near: Array | None = None) -> Array:
         try:
-            return self.rules.read(account.board)
+            return self.rules.read(account.board, near)
         except np.linalg.LinAlgError:  # no sum of gifts gives this, so `sound` refuses it
             return np.full(self.dimension, np.nan)
 
@@ -287,9 +288,15 @@ def kind_for(method: TokenMethod) -> type[GiftVisits] | type[TrackedVisits] | ty
 
 
 def visits_for(
-    method: TokenMethod, dimension: int, agents: int, tolerance: float = 0.0, room: int = 0, start: Array | None = None
+    method: TokenMethod,
+    dimension: int,
+    agents: int,
+    tolerance: float = 0.0,
+    room: int = 0,
+    start: Array | None = None,
+    penalty: Penalty | None = None,
 ) -> Visits:
     """The visits of a method, for live agents; `start` is the initial model, by default zeros."""
     kind: Any = kind_for(method)  # the one for this kind of method, which its return type cannot say
-    visits: Visits = kind(method, dimension, agents, tolerance, room, start)
+    visits: Visits = kind(method, dimension, agents, tolerance, room, start, penalty)
     return visits

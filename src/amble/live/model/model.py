@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -17,8 +18,10 @@ from amble.data.tables import TextColumn
 from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, unknown
 from amble.live import toml
+from amble.losses.penalty import Penalty
 from amble.problem.assemble import Scaling, check_rows, prepare, ridges, stack, targets_in_units
 from amble.problem.extras import NO_EXTRAS, Extras, extras, refuse_offset
+from amble.problem.penalising import penalty_settings, spread, without_pins
 from amble.results import model as trained
 from amble.results.sums import Sums
 
@@ -33,6 +36,10 @@ columns_kind = toml.Kind(
 label_kind = toml.Kind(lambda value: isinstance(value, str) or toml.number.fits(value), "text or a number")
 labels_kind = toml.list_of(label_kind, "a list of all labels, as text or as numbers")
 target_kind = toml.Kind(lambda value: toml.text.fits(value) or toml.is_whole(value), "a column's name or number")
+chosen_kind = toml.list_of(target_kind, "a list of columns, by name or number")
+signs_kind = toml.Kind(
+    lambda value: toml.boolean.fits(value) or chosen_kind.fits(value), "true, or a list of columns, by name or number"
+)
 means_kind = toml.list_of(toml.number, "a list of numbers, one per column")
 spreads_kind = toml.list_of(toml.positive, "a list of numbers above zero, one per column")
 
@@ -53,6 +60,9 @@ class Model:
     columns: Annotated[int | tuple[str, ...], columns_kind]  # how many, or their names
     labels: Annotated[tuple[Any, ...], labels_kind] = ()  # of classification
     ridge: Annotated[float, toml.zero_or_more] = 1e-4
+    l1: Annotated[float, toml.zero_or_more] = 0.0
+    positive: Annotated[bool | tuple[str | int, ...], signs_kind] = ()  # columns whose coefficients may not be below 0
+    unpenalised: Annotated[tuple[str | int, ...], chosen_kind] = ()  # columns without ridge and l1
     intercept: Annotated[bool, toml.boolean] = True
     # these two are for agents' files: see amble.read_file
     target: Annotated[str | int | None, target_kind] = None
@@ -78,6 +88,16 @@ class Model:
     def loss_name(self) -> str:
         return losses.choose(self.loss, len(self.labels))
 
+    @cached_property
+    def penalties(self) -> dict[str, Any]:
+        """Those that are not the ridge, with columns by their numbers."""
+        names = None if isinstance(self.columns, int) else self.columns
+        return penalty_settings(self.l1, self.positive, self.unpenalised, self.width, names)
+
+    @cached_property
+    def penalty(self) -> Penalty | None:
+        return spread(self.penalties, self.width, self.intercept, self.dimension)
+
     @property
     def scaling(self) -> Scaling:
         X_mean = np.zeros(self.width) if self.X_mean is None else np.array(self.X_mean)
@@ -97,12 +117,12 @@ class Model:
                 "Drop such rows, or name all labels in the run's [model] and make a new bundle."
             )
         inner = self.in_units(X, y, extra)
-        penalty = ridges(self.ridge, inner.X.shape[1], self.intercept)
+        each = ridges(self.ridge, inner.X.shape[1], self.intercept, self.penalties.get("unpenalised", ()))
         weight = float(len(y)) if extra.weight is None else float(extra.weight.sum())
         share = np.array([1.0 if self.rows_mean is None else weight / self.rows_mean])
         parts, classes, extra = [np.arange(len(y))], len(self.labels), Extras(extra.weight, inner.offset)
-        stacked = stack(inner.X, inner.y, parts, penalty, classes, share, self.loss_name, extra)
-        return tree_map(lambda leaf: leaf[0], stacked)
+        stacked = stack(inner.X, inner.y, parts, each, classes, share, self.loss_name, extra)
+        return tree_map(lambda leaf: leaf[0], without_pins(stacked, self.penalty))
 
     def in_units(self, X: Array, y: Targets, extra: Extras = NO_EXTRAS) -> "InUnits":
         """Rows and targets in the model's own units."""
@@ -124,7 +144,9 @@ class Model:
             w=w,
             scaling=self.scaling,
             target=self.target,
-            penalty={"ridge": self.ridge},
+            penalty={"ridge": self.ridge}
+            | ({"l1": self.l1} if self.l1 else {})
+            | ({"positive": True} if self.positive else {}),
             sums=sums,
             about=about or {},
         )
@@ -176,6 +198,7 @@ def make_model(table: Any) -> Model:
     for key, values in (("X_mean", model.X_mean), ("X_std", model.X_std)):
         if values is not None and len(values) != model.width:
             raise AmbleError(f"[model] {key} has {len(values)} numbers for {model.width} columns; give one per column.")
+    _ = model.penalties  # columns that are not there are refused here
     if model.dimension > UNKNOWNS_MAX:
         raise AmbleError(f"[model] has {model.dimension:,} unknowns; messages can have at most {UNKNOWNS_MAX:,}.")
     return model

@@ -54,6 +54,8 @@ def of(numbers: ArrayLike, model: Model, whose: str) -> Start:
         )
     if not np.abs(start).sum() < BEYOND:
         raise AmbleError(f"{whose} has numbers that are not finite, or too large for a model; give others.")
+    if model.penalty is not None and (start[model.penalty.positive] < 0).any():
+        raise AmbleError(f"{whose} has numbers below zero for columns of positive; give others.")
     return Start(hashlib.sha256(start.astype("<f8").tobytes()).hexdigest(), start)
 
 

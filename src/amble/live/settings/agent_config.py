@@ -47,7 +47,8 @@ from amble.survey.agreed import Agreement
 
 FILE = "agent.toml"
 AGREEMENT = "agreement.json"  # what the survey has come to
-LATER = ("loss", "rows_mean")  # settings that came later: where they are not used, they change no run's digest
+# settings that came later: where they are not used, they change no run's digest
+LATER = ("loss", "rows_mean", "l1", "positive", "unpenalised")
 FORMAT = 1
 GIVE = "give the folder of an agent, as amble init, amble join or amble up made it"
 SHOWN_MAX = 10  # agents' folders in a sentence
@@ -165,7 +166,7 @@ class AgentConfig:
     def digest(self) -> str:
         """The digest of all that agents must agree on: an agent refuses tokens with another digest."""
         model = {key: value for key, value in asdict(self.model).items() if key not in ("target", "header")}
-        model = {key: value for key, value in model.items() if key not in LATER or value is not None}
+        model = {key: value for key, value in model.items() if key not in LATER or value}
         method, stop = method_settings(self.method), asdict(self.stop)
         agents = {"agents": self.agents, "room": self.room}
         shared = {"run": self.run, **agents, "method": method, "model": model, "stop": stop}
@@ -202,14 +203,15 @@ class AgentConfig:
                              "bring it back from another agent's folder.")  # fmt: skip
         start = None if self.start is None else self.start.numbers
         return visits.visits_for(
-            self.method, self.dimension, len(self.agents), self.stop.tolerance or 0.0, self.room, start
-        )
+            self.method, self.dimension, len(self.agents), self.stop.tolerance or 0.0, self.room, start,
+            self.model.penalty,
+        )  # fmt: skip
 
     def agreed(self, agreement: Agreement) -> "AgentConfig":
         """With the model that the survey has come to."""
         model = surveys.model_of(agreement, self.surveyed.header if self.surveyed else None)
         dealt = SimpleNamespace(
-            dimension=model.dimension, own=None, loss=model.loss, agents=len(self.agents), penalty=None
+            dimension=model.dimension, own=None, loss=model.loss, agents=len(self.agents), penalty=model.penalty
         )
         return replace(self, model=model, method=methods.check(self.method, dealt), agreement=agreement)
 
@@ -278,7 +280,7 @@ class AgentConfig:
     def _model_tables(self) -> dict[str, Any]:
         if self.surveyed is not None:
             return self.surveyed.tables()
-        return {"model": asdict(self.model) | ({} if self.model.labels else {"labels": None})}
+        return {"model": {key: value for key, value in asdict(self.model).items() if value != ()}}
 
     @classmethod
     def read(cls, folder: Path, guests: bool = True, agreed: bool = True) -> "AgentConfig":

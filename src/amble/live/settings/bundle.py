@@ -29,6 +29,7 @@ tokens = 2
 task = "regression"                 # or "classification", with labels = ["no", "yes"]
 columns = 12                        # how many, or their names; "colour=red" is a category of the column colour
 ridge = 1e-4
+# l1 = 0.01                         # for Relay: a lasso; also positive = ["age"] and unpenalised = ["sex"]
 intercept = true
 # target = "price"                  # of agents' files: its name or number; without it, the last column
 # header = true                     # of agents' files: whether the first row has names

@@ -99,7 +99,8 @@ class Config:
         method = make_method(settings["method"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
-            about = SimpleNamespace(dimension=model.dimension, own=None, loss=None, agents=len(peers), penalty=None)
+            penalty = surveyed.penalised or None if surveyed else model.penalty
+            about = SimpleNamespace(dimension=model.dimension, own=None, loss=None, agents=len(peers), penalty=penalty)
             checked = methods.check(method, about)
         method = method if surveyed else checked  # what follows from the number of unknowns is not known before
         exact = visits.kind_for(method).exact

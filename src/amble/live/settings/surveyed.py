@@ -1,6 +1,6 @@
 """The settings of a run whose model the agents agree on by a survey: nothing about the data has to be typed in."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,12 @@ OPEN = Model(task="regression", columns=0)  # stands in for the model until the 
 FIXED = ("X_mean", "X_std", "y_mean", "y_std", "labels", "start")  # of [model], where there is no survey
 
 names_kind = toml.list_of(toml.text, "a list of columns' names")
+levels_kind = toml.list_of(
+    toml.Kind(lambda value: toml.text.fits(value) and "=" in value, ""), 'a list of levels, such as ["ward=medical"]'
+)
+signs_kind = toml.Kind(
+    lambda value: toml.boolean.fits(value) or names_kind.fits(value), "true, or a list of columns' names"
+)
 share_kind = toml.Kind(lambda value: toml.number.fits(value) and 0 <= value < 1, "a share of rows, from 0 to below 1")
 
 
@@ -35,6 +41,10 @@ class Surveyed:
     weight: Annotated[str | None, toml.text] = None
     header: Annotated[bool | None, toml.boolean] = None
     ridge: Annotated[float, toml.zero_or_more] = 0.0
+    l1: Annotated[float, toml.zero_or_more] = 0.0
+    positive: Annotated[bool | tuple[str, ...], signs_kind] = ()
+    unpenalised: Annotated[tuple[str, ...], names_kind] = ()
+    reference: Annotated[tuple[str, ...], levels_kind] = ()
     intercept: Annotated[bool, toml.boolean] = True
     missing: Annotated[str, toml.text] = REFUSE
     test: Annotated[float, share_kind] = 0.0  # of each agent's rows: held out, to say how good the model is
@@ -44,18 +54,23 @@ class Surveyed:
 
     @property
     def wanted(self) -> Wanted:
-        keys = ("task", "loss", "target", "event", "offset", "exposure", "weight", "columns", "missing")
-        return Wanted(**{key: getattr(self, key) for key in keys}, intercept=self.intercept, ridge=self.ridge)
+        return Wanted(**{key: value for key, value in asdict(self).items() if key in WANTED})
+
+    @property
+    def penalised(self) -> bool:
+        """By more than a ridge."""
+        return bool(self.l1 or self.positive)
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """As [model] and [survey] have them."""
-        said = {key: value for key, value in asdict(self).items() if value is not None}
+        said = {key: value for key, value in asdict(self).items() if value not in (None, ())}
         return {
             "model": {key: value for key, value in said.items() if key not in SURVEY},
             "survey": {key: value for key, value in said.items() if key in SURVEY},
         }
 
 
+WANTED = {field.name for field in fields(Wanted)}
 SURVEY = ("missing", "test", "bytes_max", "wait_s", "train")
 
 
@@ -111,6 +126,9 @@ def model_of(agreement: Agreement, header: bool | None) -> Model:
         columns=agreement.columns,
         labels=agreement.labels,
         ridge=agreement.ridge,
+        l1=agreement.l1,
+        positive=agreement.positive,
+        unpenalised=agreement.unpenalised,
         intercept=agreement.intercept,
         target=agreement.target,
         header=header,
