@@ -14,7 +14,7 @@ from pathlib import Path
 from amble.errors import AmbleError
 from amble.live import status
 from amble.live.agent.node import Node
-from amble.live.agent.stages import Course, Surveyed, Training
+from amble.live.agent.stages import LiveCourse, Surveyed, Training
 from amble.live.journal.file import InUse, in_use
 from amble.live.process import condition, this_process
 from amble.live.records.collect import JOURNAL
@@ -122,7 +122,7 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
     return Ended.WELL
 
 
-def course_of(config: AgentConfig, folder: Path, data: Path | None = None) -> Course:
+def course_of(config: AgentConfig, folder: Path, data: Path | None = None) -> LiveCourse:
     """The stages of the agent's run, from the file in its folder that the run names, or another one."""
     path = config.data_path(folder) if data is None else data
     if config.surveyed is None:

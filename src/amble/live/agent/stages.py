@@ -1,8 +1,6 @@
 """The stages of a run at one agent: an opening survey, the training and a closing survey; or the training alone.
 
-Each stage is a run of the protocol: it has its own core and journal, and its messages have a fingerprint of their own.
-All stages use the same links. A stage ends with a result that all agents have alike (message.Ending), and from that
-each agent makes the next stage. A stage that has ended still answers, so an agent that comes late is told its result.
+How stages follow each other is in core/stages.py. Here each has a journal of its own. All use the same links.
 
     opening   each agent's description of its table -> what all agree on: columns, levels, labels, scaling
     training  -> the model, and whose data it has
@@ -11,9 +9,10 @@ each agent makes the next stage. A stage that has ended still answers, so an age
 
 import hashlib
 import logging
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,10 +22,10 @@ from amble.errors import AmbleError
 from amble.files import write_whole
 from amble.live.agent import described as described_sites
 from amble.live.agent.ended import judged, model_from
-from amble.live.core.effects import Settings
+from amble.live.core import packing
 from amble.live.core.message import Accepted, Ending
-from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
+from amble.live.core.stages import Course, Plan
 from amble.live.core.visits import visits_for
 from amble.live.formats import wire
 from amble.live.formats.shape import Shape, run_digest
@@ -51,27 +50,21 @@ BYTES_MAX = 2**26  # of a message of a run whose model is not known when the lin
 log = logging.getLogger("amble.live")
 
 
-class Plan(NamedTuple):
-    """A stage before it begins."""
-
-    name: str
-    digest: str
-    visits: Visits
-    settings: Settings
-    objective: Any
-
-
 @dataclass(eq=False)
 class Stage:
-    """A stage under way, or ended."""
+    """A stage under way, or ended (core/stages.py), with its journal."""
 
-    name: str
+    plan: Plan
     shape: Shape
-    visits: Visits
     journal: Journal
     core: Core
     accepted: bytes  # most answers are this one
-    order: tuple[int, ...] | None = None  # of the ending that the next stage was made from; None: it goes on
+    order: tuple[int, ...] | None = None
+    wake_s: float = math.inf
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
 
 
 def shape_of(plan: Plan, config: AgentConfig) -> Shape:
@@ -89,7 +82,16 @@ def open_stage(plan: Plan, config: AgentConfig, folder: Path) -> Stage:
     journal = Journal.open(path, shape, plan.visits, plan.objective, config.name, config.record.visits_max)
     near = tuple(peer.name for peer in config.neighbours)
     core = Core(config.name, near, plan.settings, plan.visits, plan.objective, rows=journal.load())
-    return Stage(plan.name, shape, plan.visits, journal, core, wire.encode(shape, Accepted()))
+    if journal.has_other_data(packing.digest(plan.objective)):
+        log.warning("the data of %s are not those of its earlier visits; it goes on with these, and a replay of the "
+                    "earlier visits will differ", config.name)  # fmt: skip
+    return Stage(plan, shape, journal, core, wire.encode(shape, Accepted()))
+
+
+def void_stage(stage: Stage) -> None:
+    """Another result of the stage before has taken the place of the one that this was made from."""
+    stage.journal.close()
+    remove(stage.journal.path)
 
 
 def remove(journal: Path) -> None:
@@ -98,19 +100,12 @@ def remove(journal: Path) -> None:
         path.unlink()
 
 
-class Course(Protocol):
-    """What the stages of a run are."""
+class LiveCourse(Course, Protocol):
+    """What an agent needs of the stages of a run, besides what follows what."""
 
     @property
     def bytes_max(self) -> int:
         """No message is longer."""
-
-    def first(self) -> Plan: ...
-    def after(self, name: str, ending: Ending) -> Plan | None:
-        """The stage that follows; None: this was the last one, or the run was ended in it."""
-
-    def awaits(self, name: str) -> bool:
-        """Whether a stage follows this one."""
 
     @property
     def final(self) -> Array | None:
