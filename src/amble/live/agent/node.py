@@ -19,12 +19,12 @@ import numpy as np
 from amble.errors import AmbleError
 from amble.live import status
 from amble.live.agent import saying
-from amble.live.agent.stages import CLOSING, OPENING, TRAINING, LiveCourse, Stage, open_stage, void_stage
+from amble.live.agent.stages import LiveCourse, Stage, open_stage, void_stage
 from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Visit, Wake
 from amble.live.core.message import Accepted, Answer, Question, Refused, Stop
 from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
-from amble.live.core.stages import Stages, Steps
+from amble.live.core.stages import CLOSING, OPENING, TRAINING, Stages, Steps
 from amble.live.formats import wire
 from amble.live.formats.shape import Shape
 from amble.live.journal.file import Unwritable

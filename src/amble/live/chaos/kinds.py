@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from amble.live.core.stages import CLOSING, OPENING, TRAINING
+
+NAMES = (OPENING, TRAINING, CLOSING)
 MOMENTS = (
     "crash", "death", "leave", "join", "freeze", "cut", "lose_link", "leap", "slow", "false_report", "grey", "one_way",
     "clone", "amnesia",
@@ -76,9 +79,23 @@ class Trouble:
         self.on, self.done = True, Counter[str]()
         self.left = faults.faults
         self.pace = 1.0  # how many times as long messages take
+        self.stage = ""  # that the faults begin with, in a world of stages
+        self.by_stage = Counter[str]()  # how many faults happened when the first agent was there
+        self.now_in = OPENING
+
+    def wait_for(self, stage: str) -> None:
+        """The faults begin when the first agent has reached this stage, and are fewer, so that some are in each."""
+        self.stage, self.on, self.left = stage, False, min(self.left, self.chance.randint(20, 150))
+
+    def reached(self, stage: str) -> None:
+        self.now_in = max(self.now_in, stage, key=NAMES.index)
+        if stage == self.stage and not self.on and self.left > 0:
+            self.on = True
+            self.moment()
 
     def count(self, kind: str) -> None:
         self.done[kind] += 1
+        self.by_stage[self.now_in] += 1
         self.left -= 1
         self.on = self.on and self.left > 0
 
