@@ -96,7 +96,7 @@ def test_another_result_of_a_stage_begins_the_next_one_again_only_if_its_numbers
     assert [stage.name for stage in node.sequence.advance()] == ["training"]
     assert node.stages[1].shape.digest != first.shape.digest
     assert node.course.model(None) is None  # that of the earlier training is void
-    node._close_journals()
+    node.close_journals()
 
 
 def test_sites_that_cannot_agree_may_do_so_with_one_more(tmp_path):
@@ -109,7 +109,7 @@ def test_sites_that_cannot_agree_may_do_so_with_one_more(tmp_path):
     node.core.heard(0.0, 2, Stop(opened(node, alike, (3, 0, 9, 0, 1)), "east"))
     assert [stage.name for stage in node.sequence.advance()] == ["training"]
     assert not node.sequence.refused
-    node._close_journals()
+    node.close_journals()
 
 
 def test_a_neighbour_that_comes_while_a_stage_ends_is_up_in_the_next_one(tmp_path):
@@ -122,14 +122,14 @@ def test_a_neighbour_that_comes_while_a_stage_ends_is_up_in_the_next_one(tmp_pat
     training.core.start(0.0)
     node.inputs.get()(0.0)
     assert training.core.neighbours.up == ["east"]
-    node._close_journals()
+    node.close_journals()
 
 
 def test_a_missing_cell_among_held_out_rows_is_refused_before_the_training(tmp_path):
     """A missing cell is refused by all sites at once, also in rows that are held out."""
     frames = tables()
     node = node_of(tmp_path / "bundle", frames, test=0.5)
-    node._close_journals()
+    node.close_journals()
     held = node.course.held_out.columns[0].numbers[0]
     gaps = frames["north"].assign(age=frames["north"]["age"].where(~np.isclose(frames["north"]["age"], held)))
     gaps.to_csv(node.folder / "rows.csv", index=False)
@@ -143,7 +143,7 @@ def test_a_missing_cell_among_held_out_rows_is_refused_before_the_training(tmp_p
 def test_a_level_that_only_held_out_rows_have_costs_the_test_and_not_the_model(tmp_path, caplog):
     frames = tables()
     node = node_of(tmp_path / "bundle", frames, test=0.5)
-    node._close_journals()
+    node.close_journals()
     held = node.course.held_out.columns[0].numbers[0]
     frames["north"].loc[np.isclose(frames["north"]["age"], held), "group"] = "rare"
     for name, frame in frames.items():

@@ -165,8 +165,11 @@ def address_of(config: AgentConfig, folder: Path, bytes_max: int) -> Address:
 
 def _run(node: Node, address: Address, folder: Path, again: bool) -> None:
     """Runs the links from start to end; a newcomer shows its invitation until every neighbour has accepted it."""
+    if node.sequence.unfit:  # its neighbours know nothing of that, and would send it tokens
+        node.close_journals()
+        return
     if node.core.left:
-        node.journal.close()
+        node.close_journals()
         raise AmbleError(
             f"{address.name} has left this run ({node.core.left.words}); amble join makes a folder for a new one."
         )

@@ -103,7 +103,6 @@ class Node:
         self.status_s = self.begun_s
         self.visit_s = self.begun_s  # since when the agent is busy
         self.waited_s = 0.0  # how long the visiting token waited for that
-        self.told: set[str] = set()
         self.missed = self.core.ending is not None  # whether missing neighbours were logged, if any are missing
         self.seldom = Seldom()
         self.restarts = False  # whether the links must be set up again, which needs a new process
@@ -142,7 +141,7 @@ class Node:
             self._carry_out(effects, transport, stage)
         if steps := self.sequence.follow(time.monotonic()):
             log.info("%s begins", NAMES[self.stage.name])
-            self.joined_s, self.told, self.missed, self.stopped_s = math.inf, set(), True, None
+            self.joined_s, self.missed, self.stopped_s = math.inf, True, None
             self.gauge.z, self.gauge.moved = {}, {}
             self._do(steps, transport)
 
@@ -182,10 +181,7 @@ class Node:
         except wire.Refusal as refusal:
             self._say_refused("an answer", ask.to, refusal)
             answer = None
-        if isinstance(ask.question, Stop) and answer is not None:
-            if stage is self.stage:
-                self.told.add(ask.to)
-        elif isinstance(answer, Accepted):
+        if isinstance(answer, Accepted) and not isinstance(ask.question, Stop):
             self.thanks.append(lambda now: self.sequence.answered(now, stage, ask.number, answer))
             return
         self.inputs.put(lambda now: self.sequence.answered(now, stage, ask.number, answer))
@@ -215,8 +211,6 @@ class Node:
         self.heard += 1
         self.bytes += size
         self.replies[self.heard] = reply
-        if isinstance(question, Stop) and stage is self.stage:
-            self.told.add(question.sender)
         return self.sequence.heard(now, stage, self.heard, question)
 
     def _let_in(self, shown: bytes, answer: Callable[[str | None], None]) -> Steps[Stage]:
@@ -243,7 +237,7 @@ class Node:
         try:
             transport = self._listen(open_links, address, patient)
         except AmbleError:
-            self._close_journals()
+            self.close_journals()
             raise
         if invitation is not None:
             transport.announce(invitation)
@@ -276,9 +270,9 @@ class Node:
             if "holder" in self.core.rows:
                 self._write_status(ended=not self.restarts)
             self._keep_elapsed(time.monotonic(), 0.0)
-            self._close_journals()
+            self.close_journals()
 
-    def _close_journals(self) -> None:
+    def close_journals(self) -> None:
         for stage in self.stages:
             stage.journal.close()
 
@@ -350,7 +344,7 @@ class Node:
             return self.sequence.tick
 
     def _finished(self) -> bool:
-        if self.ending.is_set() or self.restarts or self.core.left:
+        if self.ending.is_set() or self.restarts or self.core.left or self.sequence.unfit:
             return True
         if self.core.ending is None:
             return False
@@ -359,7 +353,8 @@ class Node:
             self.stopped_s = now
         waiting = (
             now - self.core.neighbours.down_s.get(name, now) < linger_s
-            for name in set(self.core.neighbours.names) - self.told
+            for name in self.core.neighbours.names
+            if not self.core.end.knows(name)
         )
         return not any(waiting) or now - self.stopped_s > linger_s
 

@@ -130,8 +130,8 @@ class StagedChecker:
         world, rows = self.world, [values[k] for k in np.flatnonzero(training.inside).tolist()]
         if not rows:
             return "nobody is in the model"
-        if world.training.loss and world.settings.hops_max:
-            return ""  # it may have ended before it converged
+        if training.recounting or (world.training.loss and world.settings.hops_max):
+            return ""  # which its file says; or it may have ended before it converged
         right, near = self._right(rows), CLOSE
         if world.training.loss:
             near = CLOSE_MODEL[world.training.kind]

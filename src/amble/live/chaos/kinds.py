@@ -80,7 +80,7 @@ class Trouble:
         self.left = faults.faults
         self.pace = 1.0  # how many times as long messages take
         self.stage = ""  # that the faults begin with, in a world of stages
-        self.by_stage = Counter[str]()  # how many faults happened when the first agent was there
+        self.by_stage = Counter[tuple[str, str]]()  # faults by the stage that the first agent was in, and their kind
         self.now_in = OPENING
 
     def wait_for(self, stage: str) -> None:
@@ -95,7 +95,7 @@ class Trouble:
 
     def count(self, kind: str) -> None:
         self.done[kind] += 1
-        self.by_stage[self.now_in] += 1
+        self.by_stage[self.now_in, kind] += 1
         self.left -= 1
         self.on = self.on and self.left > 0
 
@@ -163,7 +163,7 @@ class Trouble:
 
     def join(self, name: str) -> None:
         """One more agent, linked to this one and to others."""
-        others = [other for other, node in self.world.nodes.items() if not node.going]
+        others = [other for other in self.world.nodes if self.world.stays(other)]
         if len(self.world.guests) < self.world.settings.room and name in others:
             near = {name, *self.chance.sample(others, min(len(others), self.chance.randint(1, 3)))}
             self.count("newcomer")

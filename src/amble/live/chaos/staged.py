@@ -17,7 +17,7 @@ from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Setting
 from amble.live.core.message import Answer, Ending, Question, Refused, Token
 from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
-from amble.live.core.stages import CLOSING, OPENING, TRAINING, Plan, Result, Stages, Steps, survey
+from amble.live.core.stages import CLOSING, OPENING, TRAINING, Plan, Result, Stages, Steps, Unfit, survey
 
 NAMES = (OPENING, TRAINING, CLOSING)
 DOCUMENT = 1000.0  # and the agent's index
@@ -55,6 +55,11 @@ def sums(objective: Any, w: Array, index: int, places: int) -> Array:
     return np.concatenate([np.arange(places) == index, gradient])
 
 
+def fits(settings: Settings, index: int) -> bool:
+    """Whether an agent's data fit an agreement that was made without it; those of every third newcomer do not."""
+    return index < len(settings.agents) or (settings.seed + index) % 3 > 0
+
+
 @dataclass
 class Course:
     """How the stages of a simulated run follow each other."""
@@ -78,6 +83,8 @@ class Course:
         (numbers, inside, _), places = Result.of(ending, self.settings.size), self.settings.size
         digest = hashlib.sha256(ending.result).hexdigest()[:8]
         if name == OPENING:
+            if not inside[self.index] and not fits(self.settings, self.index):
+                raise Unfit("it has a level that no site had in the survey")
             settings = replace(self.settings, result=self.visits.dimension + places, expected=inside)
             return Plan(TRAINING, f"{TRAINING} {digest}", self.visits, settings, self.objective)
         part = sums(self.objective, numbers, self.index, places)
@@ -158,6 +165,8 @@ class StagedCore:
                 effects.append(Report("entered", words=self.stages.last.plan.name))
                 if self.leave_s is not None:
                     steps += self.stages.leave(now, self.leave_s)
+        if self.stages.unfit:
+            effects.append(Report("unfit", words=self.stages.refused))
         if self.void:
             effects.append(Persist(self.void))
             self.void = {}

@@ -18,7 +18,7 @@ from amble.live.chaos.endings import StagedChecker, survey_wrong
 from amble.live.chaos.kinds import Faults, Trouble
 from amble.live.chaos.links import Link, Links, listed
 from amble.live.chaos.node import Node
-from amble.live.chaos.staged import NAMES, StagedCore, is_token
+from amble.live.chaos.staged import NAMES, StagedCore, fits, is_token
 from amble.live.chaos.training import TOLERANCE, Training
 from amble.live.core.effects import Ask, Persist, Reply, Report, Settings, Wake
 from amble.live.core.message import Answer, Question, Refused
@@ -283,7 +283,7 @@ class World:
                 self.reply(node, effect)
             elif kind is Report and effect.kind == "entered":
                 self.trouble.reached(effect.words)
-            elif kind is Report and effect.kind == "left" and node.life >= 0:
+            elif kind is Report and effect.kind in ("left", "unfit") and node.life >= 0:
                 node.dead = True
                 self.kill(node.name)
 
@@ -399,7 +399,13 @@ class World:
 
     def connected(self, without: str = "") -> bool:
         """Whether the living agents, except one, reach each other over links that are not lost for good."""
-        return self.links.connected(name for name, node in self.nodes.items() if not node.going and name != without)
+        there = [name for name, node in self.nodes.items() if not node.going and name != without]
+        return self.links.connected(there) and self.links.connected(filter(self.stays, there))
+
+    def stays(self, name: str) -> bool:
+        """Whether others can count on this agent: it neither dies, nor leaves, nor is unfit for the agreement."""
+        unfit = self.training.staged and not fits(self.settings, self.guests.get(name, 0))
+        return not self.nodes[name].going and not unfit
 
     def heal(self) -> None:
         """Everything works from now on; only the dead stay dead, and a lost link lost."""
