@@ -161,12 +161,12 @@ SURVEYS = {
     "the end is not passed on": {"make_core": planted(state=TellsNobody)},
     "keeps the first ending": {"make_core": planted(state=KeepsTheFirstEnding)},
 }
-IN_CORES = {
-    "the end is not passed on": planted(state=TellsNobody),
-    "keeps the first ending": planted(state=KeepsTheFirstEnding),
-    "the result of any token": planted(end=AnyToken),
-    "calm at some": planted(end=CalmAtSome),
-    "ends in a recount": planted(end=EndsInARecount),
+IN_CORES = {  # and the worlds that may show it
+    "the end is not passed on": (planted(state=TellsNobody), lambda _: True),
+    "keeps the first ending": (planted(state=KeepsTheFirstEnding), lambda _: True),
+    "the result of any token": (planted(end=AnyToken), lambda world: world.settings.tokens > 1),
+    "calm at some": (planted(end=CalmAtSome), lambda world: world.training.loss and not world.settings.hops_max),
+    "ends in a recount": (planted(end=EndsInARecount), lambda world: world.settings.hops_max),
 }
 LOSSY = replace(FEW, loss=0.3, crash=0.02, cut=0.01, false_report=0.01, freeze=0.01)
 IN_STAGES = {
@@ -177,10 +177,12 @@ IN_STAGES = {
 }
 
 
-def caught(kind, bug, staged_core=None, faults=FEW):
+def caught(kind, bug, staged_core=None, faults=FEW, shows=lambda _: True):
     """What the first seed that finds it says; None where none does."""
     for seed in range(SEEDS_MAX):
         world = World(seed, faults, trained=kind, **bug)
+        if not shows(world):
+            continue
         if staged_core is not None:
             world.make_core = partial(staged_core, make_core=Core)
         try:
@@ -197,7 +199,8 @@ def test_a_bug_in_surveys_is_caught_within_200_seeds(bug):
 
 @pytest.mark.parametrize("bug", IN_CORES)
 def test_a_bug_in_the_end_of_a_stage_is_caught_within_200_seeds(bug):
-    assert caught("stages", {"make_core": IN_CORES[bug]}) is not None
+    make_core, shows = IN_CORES[bug]
+    assert caught("stages", {"make_core": make_core}, shows=shows) is not None
 
 
 @pytest.mark.parametrize("bug", IN_STAGES)
