@@ -88,6 +88,69 @@ def test_who_joins_late_is_in_the_model_and_who_leaves_is_not(tmp_path):
     assert set(model.about["judged"]) == {"north", "south", "west"}
 
 
+@pytest.mark.long
+def test_a_late_agent_that_does_not_fit_is_refused_and_the_others_go_on(tmp_path):
+    """Nobody had its level in the survey: it ends at once with a sentence, and no stage waits for it."""
+    frames = tables(sizes={"north": 40, "east": 25, "south": 60, "west": 30})
+    late = frames.pop("west").assign(group="unheard of")
+    plan = plan_of(tmp_path, frames, pause_s=0.7)
+    with sites.start(plan) as cluster:
+        cluster.start_all()
+        wait_for(lambda: all(cluster.status(name).stage == "training" for name in frames), "training")
+        west = Peer("west", "127.0.0.1", free_ports(1)[0])
+        joining.invite(cluster.folder, west, ("north", "south"), "west.csv", 30)
+        late.to_csv(cluster.folder / "west" / "west.csv", index=False)
+        cluster.start("west")
+        wait_for(lambda: cluster.processes["west"].poll() is not None, "west's end")
+        assert cluster.processes["west"].poll() == 2
+        assert "holds 'unheard of', a level that no site had in the survey" in cluster.failed()["west"]
+        cluster.start("west")  # as a service manager does: it is refused before it has any link
+        wait_for(lambda: cluster.processes["west"].poll() is not None, "west's second end")
+        assert (cluster.folder / "west" / "log.txt").read_text().count("listens on") == 1
+        wait_for(lambda: not cluster.running(), "the end")
+        model = sites.finish(plan, cluster)
+    assert_pooled(model, pd.concat(frames.values()))
+
+
+@pytest.mark.long
+def test_who_leaves_the_opening_survey_is_not_waited_for(tmp_path):
+    """Neither by the survey nor by the training, which otherwise waits for `silence_s`, two minutes."""
+    frames = tables(sizes={"north": 40, "east": 25, "south": 60, "west": 30})
+    plan = plan_of(tmp_path, frames)
+    with sites.start(plan) as cluster:
+        for name in ("north", "east", "south"):
+            cluster.start(name)
+        wait_for(lambda: all(cluster.status(name).visits for name in ("north", "east", "south")), "three")
+        leaving.ask(cluster.folder / "north", 30.0)
+        wait_for(lambda: cluster.status("north").state == "left", "north's departure")
+        cluster.start("west")
+        wait_for(lambda: not cluster.running(), "the end")
+        model = sites.finish(plan, cluster)
+    assert_pooled(model, pd.concat([frames[name] for name in ("east", "south", "west")]))
+    assert not model.about["silent"]
+
+
+@pytest.mark.long
+def test_who_dies_in_the_closing_survey_is_not_waited_for_long(tmp_path):
+    """ "gets `stall_s` to come back": the model's file says that one of those in it is not in the sums."""
+    frames = tables()
+    plan = plan_of(tmp_path, frames, pause_s=0.3)
+    with sites.start(plan) as cluster:
+        cluster.start_all()
+        wait_for(lambda: cluster.status("north").stage == "closing", "closing")
+        cluster.kill("east")
+        wait_for(lambda: not cluster.running(), "the end")
+        model = sites.finish(plan, cluster)
+    assert model.about["silent"] == 3 - model.sums.agents
+    fitted = smf.ols("y ~ age + dose + group", pd.concat(frames.values())).fit()
+    table = model.summary(cov="none")
+    np.testing.assert_allclose(table.to_pandas().loc["age", "coef"], fitted.params["age"], rtol=1e-6)
+    if model.about["silent"]:  # it may have been killed after its answer
+        assert "the rows of 1 more agent than the sums" in str(table)
+        with pytest.raises(amble.AmbleError, match="these errors would not be its own; train it again"):
+            model.summary()
+
+
 def test_sites_that_disagree_are_told_which_column_it_is(tmp_path):
     frames = tables()
     frames["east"] = frames["east"].rename(columns={"dose": "Dose"})

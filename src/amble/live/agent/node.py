@@ -22,6 +22,7 @@ from amble.live.agent import saying
 from amble.live.agent.stages import LiveCourse, Stage, open_stage, void_stage
 from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Visit, Wake
 from amble.live.core.message import Accepted, Answer, Question, Refused, Stop
+from amble.live.core.neighbours import UNMET_LAPS
 from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
 from amble.live.core.stages import CLOSING, OPENING, TRAINING, Stages, Steps
@@ -404,9 +405,11 @@ class Node:
         self.visit_s, self.waited_s = time.monotonic(), 0.0
 
     def _pause_s(self, visit: Visit, stage: Stage) -> float:
-        """How long a visit takes at least; in a survey that only waits for agents that have not come, a good while."""
+        """How long a visit takes at least; in a survey that only waits for agents that have not come, a good while. But
+        the token looks for the dead within `stall_s`."""
         waits = stage.name != TRAINING and visit.after.calm > 2 * visit.after.members
-        return max(self.config.timing.pause_s, WAIT_S if waits else 0.0)
+        pause_s = min(WAIT_S, stage.plan.settings.stall_s / (UNMET_LAPS * (1 + float(visit.after.members))))
+        return max(self.config.timing.pause_s, pause_s if waits else 0.0)
 
     def _kept(self, write: Callable[[], None]) -> None:
         """Nothing is sent to anybody before this is stored, so the agent waits for a full disk. It does not wait for a

@@ -214,8 +214,8 @@ def again(
     folders: dict[str, Path], halt: Callable[[], bool] = lambda: False, plan: Plan | None = None
 ) -> replay.Outcome:
     """Recompute every visit from the data in the agents' folders; with a plan, keep the curves for a report."""
-    configs, objectives = collect.read_configs(folders), objectives_of(folders)
-    gathered, rules = collect.collect(folders), next(iter(configs.values())).visits()
+    gathered, rules = collect.collect(folders), next(iter(collect.read_configs(folders).values())).visits()
+    objectives = objectives_of({name: folder for name, folder in folders.items() if gathered.visits[name]})
     replay.check_arithmetic(gathered, rules.method)
     curves = None if plan is None else export.Curves(gathered, rules.initial)
     replayed = replay.Replay(gathered, rules, objectives, *([curves] if curves else []))

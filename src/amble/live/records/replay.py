@@ -219,7 +219,9 @@ class Replay:
 
     def _left(self, halted: bool) -> list[str]:
         left = ["the replay was stopped before its end"] if halted else []
-        lacking = [name for name in self.record.agents if name and name not in self.agents]
+        visited = {name for name, lines in self.record.visits.items() if lines}
+        unknown = {name for name in self.record.agents if name not in self.record.visits}
+        lacking = [name for name in self.record.agents if name in (visited | unknown) - self.agents.keys() - {""}]
         left += [f"the data of {name} are missing here" for name in lacking]
         for agent in self.agents.values():
             if not halted and agent.done < len(agent.lines):
