@@ -269,7 +269,7 @@ def test_seek_tells_the_newest_that_is_known():
 
 
 def test_the_end_is_flooded_once_and_known_by_all():
-    """ "its holder tells everybody, and everybody passes that on" - but not to who has said it """
+    """ "its holder tells everybody, and everybody passes that on" - but not to who has said it"""
     link = Link(hops_max=3)
     link.walk(2)
     assert link.disks["c"]["stopped"] == Ending("hops", "token 0 has made its 3 hops")

@@ -18,7 +18,7 @@ import numpy as np
 
 from amble.errors import AmbleError
 from amble.live import status
-from amble.live.agent import saying
+from amble.live.agent import requests, saying
 from amble.live.agent.stages import LiveCourse, Stage, open_stage, void_stage
 from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Visit, Wake
 from amble.live.core.message import Accepted, Answer, Question, Refused, Stop
@@ -30,7 +30,6 @@ from amble.live.formats import wire
 from amble.live.formats.shape import Shape
 from amble.live.journal.file import Unwritable
 from amble.live.journal.journal import Journal
-from amble.live.process import as_bytes
 from amble.live.seldom import Seldom, more
 from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
@@ -52,9 +51,7 @@ TOLD = {
     "refused": logging.ERROR, "stopped": logging.INFO, "leaves": logging.INFO, "left": logging.INFO,
 }  # fmt: skip
 OFTEN = ("refused", "absorbed")  # what a neighbour can bring about at will, and no replay needs
-LEAVE, LEAVE_S = "leave", 30.0  # the file that asks for it, with the seconds that it may take
 NAMES = {OPENING: "the opening survey", TRAINING: "the training", CLOSING: "the closing survey"}
-STOP = "stop"  # the file that asks for the end of the whole run, with the process that it asks
 
 log = logging.getLogger("amble.live")
 
@@ -261,11 +258,7 @@ class Node:
                     self._keep_elapsed(now, IDLE_S)
                     if not self.missed and now - self.begun_s > MISSED_S:
                         self._say_who_is_missing()
-                    if self._asked_to_stop():
-                        why = f"it was asked to end, at {self.config.name}"
-                        self._do(self.sequence.halt(now, "asked", why), transport)
-                    if self._asked_to_leave():
-                        self._do(self.sequence.leave(time.monotonic(), self._leave_within_s()), transport)
+                    self._obey(now, transport)
         finally:
             transport.close()
             if "holder" in self.core.rows:
@@ -308,31 +301,16 @@ class Node:
                 log.warning("%s, at %s port %d, is not up; the agent waits for it. Has it been started, can it be "
                             "reached, has the run ended?", *peer)  # fmt: skip
 
-    def _asked_to_stop(self) -> bool:
-        """Whether a file asks this process to stop. An old file names another process and must not end this run."""
-        path = self.folder / STOP
-        try:
-            asked = path.read_bytes()
-        except OSError:
-            return False
-        with contextlib.suppress(OSError):  # if it stays, amble stop removes it
-            path.unlink()
-        obeyed = asked == as_bytes(self.gauge.process)
-        if not obeyed and self.seldom("stop", time.monotonic()) is not None:
+    def _obey(self, now: float, transport: Transport) -> None:
+        """What a person asks for."""
+        if asked := requests.take_stop(self.folder, self.gauge.process):
+            self._do(self.sequence.halt(now, "asked", f"it was asked to end, at {self.config.name}"), transport)
+        elif asked is not None and self.seldom("stop", now) is not None:
             log.warning("%s is a request to another process, so it was removed, and the run goes on; to end it, use "
-                        "amble stop", path)  # fmt: skip
-        return obeyed
-
-    def _asked_to_leave(self) -> bool:
-        """And not asked before."""
+                        "amble stop", self.folder / requests.STOP)  # fmt: skip
         asked_before = self.core.departure.leave_by_s < math.inf
-        return self.visits.exact and not asked_before and (self.folder / LEAVE).is_file()
-
-    def _leave_within_s(self) -> float:
-        """As amble leave has written it."""
-        with contextlib.suppress(OSError, ValueError):
-            return float((self.folder / LEAVE).read_text())
-        return LEAVE_S
+        if self.visits.exact and not asked_before and (within_s := requests.leave_within_s(self.folder)) is not None:
+            self._do(self.sequence.leave(time.monotonic(), within_s), transport)
 
     def _next_input(self, wait_s: float) -> Input:
         if self.core.state.asked:
@@ -445,6 +423,10 @@ class Node:
         joined, known = self.joined_s < math.inf, dict[str, Any]()
         known |= {"bytes": self.bytes, "doubled": self.doubled()}
         known["stage"] = self.stage.name if self.config.surveyed else ""
+        known["missing"] = (self.trained or self.core).missing
+        if self.stage.name == CLOSING:
+            awaited = set(self.core.settings.names_at(self.core.settings.awaited))
+            known["silent"] = tuple(name for name in self.core.missing if name in awaited)
         said = saying.status_of(
             self.core, self.gauge, now, joined=joined, ended=ended, made=self.made, model=w is not None, **known
         )

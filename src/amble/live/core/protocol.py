@@ -233,7 +233,14 @@ class Core:
         """The agents whose data the model does not have, as far as is known here: never met, or counted out."""
         messages_here = (custody.message for _, custody in self.state.custodies())
         newest = max(messages_here, key=lambda message: message.hop, default=None)
-        return () if newest is None else self.settings.names_at(~self.visits.counted(newest.payload))
+        result = self.ending.result if self.ending else b""
+        if newest is None and not result:
+            return ()
+        counted = np.zeros(self.settings.size, bool) if newest is None else self.visits.counted(newest.payload)
+        if result:  # which may be newer than what was seen here; but who has left is not missing
+            left = counted & ~self.visits.inside(newest.payload) if newest else counted
+            counted = left | (np.frombuffer(result, "<f8")[-self.settings.size :] > 0)
+        return self.settings.names_at(~counted)
 
     # --- visits -----------------------------------------------------------------------------------------------------
 
