@@ -9,10 +9,11 @@ import statsmodels.formula.api as smf
 
 import amble
 from amble.live import status
-from amble.live.cluster import sites
+from amble.live.cluster import sites, up
 from amble.live.cluster.cluster import free_ports
 from amble.live.cluster.up import NoModel
 from amble.live.control import leaving
+from amble.live.records import collect
 from amble.live.settings import joining
 from amble.live.settings.agent_config import Peer
 from site_samples import tables
@@ -34,10 +35,10 @@ def wait_for(condition, what):
         time.sleep(0.02)
 
 
-def plan_of(tmp_path, frames, pause_s=0.0, **survey):
+def plan_of(tmp_path, frames, pause_s=0.0, model=None, **survey):
     return sites.prepare(
-        write(tmp_path / "tables", frames), tmp_path / "run", False, method={"name": "Relay"}, model={"target": "y"},
-        survey=survey, stop={"tolerance": 1e-10}, network="complete", pause_s=pause_s,
+        write(tmp_path / "tables", frames), tmp_path / "run", False, method={"name": "Relay"},
+        model=model or {"target": "y"}, survey=survey, stop={"tolerance": 1e-10}, network="complete", pause_s=pause_s,
     )  # fmt: skip
 
 
@@ -121,13 +122,17 @@ def test_who_leaves_the_opening_survey_is_not_waited_for(tmp_path):
         for name in ("north", "east", "south"):
             cluster.start(name)
         wait_for(lambda: all(cluster.status(name).visits for name in ("north", "east", "south")), "three")
-        leaving.ask(cluster.folder / "north", 30.0)
-        wait_for(lambda: cluster.status("north").state == "left", "north's departure")
+        leaving.ask(cluster.folder / "east", 30.0)  # at which tokens begin
+        wait_for(lambda: cluster.status("east").state == "left", "east's departure")
         cluster.start("west")
         wait_for(lambda: not cluster.running(), "the end")
         model = sites.finish(plan, cluster)
-    assert_pooled(model, pd.concat([frames[name] for name in ("east", "south", "west")]))
+    assert_pooled(model, pd.concat([frames[name] for name in ("north", "south", "west")]))
     assert not model.about["silent"]
+    assert not model.about["recounting"]
+    outcome = up.again(collect.agent_folders([plan.folder]))
+    assert outcome.whole
+    assert not outcome.left  # east knows of no agreement, and made no visit of the training
 
 
 @pytest.mark.long
@@ -165,6 +170,19 @@ def test_sites_that_disagree_are_told_which_column_it_is(tmp_path):
     assert "dose" in outcome.why.lower()
     assert all(status.read(cluster.folder / name).state in ("refused", "stopped") for name in frames)
     assert not list(cluster.folder.glob("**/model.npz"))
+
+
+def test_a_reason_that_all_sites_share_is_said_once(tmp_path, capsys):
+    plan = plan_of(tmp_path, tables(), model={"target": "nothing"})
+    with sites.start(plan) as cluster:
+        begun = time.monotonic()
+        lost = sites.watch(cluster, "sites", lambda: time.monotonic() - begun > WITHIN_S)
+        outcome = sites.finish(plan, cluster)
+    assert set(lost) == {"east", "north", "south"}
+    assert outcome.why == (
+        "east, north, south: there is no column of its table named 'nothing'; choose one of age, dose, group, y"
+    )
+    assert "nothing" not in capsys.readouterr().err
 
 
 def test_a_folder_of_one_table_is_refused(tmp_path):

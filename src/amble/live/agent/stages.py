@@ -187,7 +187,7 @@ class Surveyed:
 
     def after(self, name: str, ending: Ending) -> Plan | None:
         if name != CLOSING:  # what an earlier result of this stage has led to is void
-            self.w = self.inside = None
+            self.w, self.inside, self.recounting = None, None, False
         self.sums = None
         if not ending.result or (name == OPENING and ending.cause != "tolerance") or ending.cause == "asked":
             if name == TRAINING and ending.result:
