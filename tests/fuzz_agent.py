@@ -85,7 +85,7 @@ class Agent:
         self.node = Node(self.config, folder, Training(self.config, self.config.objective(X, Y)), threading.Event())
         self.node.seldom.every_s = 0.0  # so that each refusal is logged, and can be looked for
         self.asks, self.now, self.folder = [], 0.0, folder
-        self.do(self.node.core.start)
+        self.do(self.node.sequence.start)
         for name in NEAR:
             self.node.peer(name, True)
         self.work()
@@ -95,7 +95,7 @@ class Agent:
         self.asks.append((to, answered))
 
     def do(self, act):
-        self.node._carry_out(act(self.now), self)
+        self.node._do(act(self.now), self)
 
     def work(self):
         while self.node.thanks or not self.node.inputs.empty():
@@ -259,7 +259,7 @@ class Fuzz:
             agent.node.peer(self.chance.choice(NEAR), self.chance.random() < 0.8)
             agent.work()
         if self.chance.random() < 0.1:
-            agent.do(agent.node.core.tick)
+            agent.do(agent.node.sequence.tick)
 
     def bounded(self):
         core, tokens = self.agent.node.core, self.agent.config.method.tokens

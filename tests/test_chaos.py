@@ -40,13 +40,13 @@ SEEDS_MAX = 200
 def test_no_invariant_is_broken(chunk):
     """Faults in any order and number: no invariant of checkers.py is broken after any step."""
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
-        done = World(seed, FEW).run()
-        assert done.total() >= FEW.faults
+        world = World(seed, FEW)
+        assert world.run().total() >= (20 if world.training.staged else FEW.faults)  # kinds.py, wait_for
 
 
 def test_all_kinds_of_accounts_are_tried():
     """Numbers whose mean is exact, and real losses with the full and the scalar form of Relay."""
-    worlds = [World(seed) for seed in range(160)]
+    worlds = [World(seed) for seed in range(240)]
     assert {type(world.visits) for world in worlds} == {TrackedVisits, GiftVisits}
     tried = {
         (world.training.loss, world.visits.method.form, world.settings.tokens)

@@ -88,7 +88,7 @@ def test_a_loss_is_not_computed_again_once_the_run_has_ended(tmp_path):
             asked.append(w)
             return 0.0
 
-    core.objective = Counted()
+    core.end.objective = Counted()
     core.halt(1.0, "seconds", "1 s are over")
     assert core.ending.cause == "seconds"
     assert asked

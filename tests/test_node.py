@@ -120,7 +120,7 @@ def test_a_journal_that_turns_out_to_be_damaged_ends_the_agent(agent):
     agent.node.journal.close()
     path, objective = agent.folder / "journal.db", agent.config.objective(X, Y)
     agent.node = Node(agent.config, agent.folder, Training(agent.config, objective), threading.Event())
-    agent.do(agent.node.core.start)
+    agent.do(agent.node.sequence.start)
     with path.open("r+b") as file:  # while it runs, as a disk that fails does
         file.seek((root - 1) * 4096)
         file.write(bytes(4096))
@@ -204,7 +204,7 @@ def test_time_adds_up_over_restarts(agent):
         agent.node = again(agent)
         assert 1000.0 * number <= agent.node.begun_s - agent.node.joined_s < 1000.0 * number + 60
         agent.node.joined_s -= 1000.0  # as if so long had passed
-        agent.do(agent.node.core.start)
+        agent.do(agent.node.sequence.start)
         hear_a_token(agent, hop=2 + 2 * number)
 
 

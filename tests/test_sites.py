@@ -10,10 +10,11 @@ from sklearn.linear_model import Lasso
 
 import amble
 from amble.live import status
-from amble.live.cluster import sites
+from amble.live.cluster import sites, up
 from amble.live.cluster.cluster import free_ports
 from amble.live.cluster.up import NoModel
 from amble.live.control import leaving
+from amble.live.records import collect
 from amble.live.settings import joining
 from amble.live.settings.agent_config import Peer
 from site_samples import tables
@@ -35,11 +36,10 @@ def wait_for(condition, what):
         time.sleep(0.02)
 
 
-def plan_of(tmp_path, frames, pause_s=0.0, l1=0.0, **survey):
-    model = {"target": "y", "l1": l1}
+def plan_of(tmp_path, frames, pause_s=0.0, model=None, **survey):
     return sites.prepare(
-        write(tmp_path / "tables", frames), tmp_path / "run", False, method={"name": "Relay"}, model=model,
-        survey=survey, stop={"tolerance": 1e-10}, network="complete", pause_s=pause_s,
+        write(tmp_path / "tables", frames), tmp_path / "run", False, method={"name": "Relay"},
+        model=model or {"target": "y"}, survey=survey, stop={"tolerance": 1e-10}, network="complete", pause_s=pause_s,
     )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def test_a_lasso_is_that_of_those_who_stayed(tmp_path):
     """One joins late, one leaves and one is killed: the penalty is as strong as those who stay are many."""
     frames = tables(sizes={"north": 40, "east": 25, "south": 60, "west": 30})
     late = frames.pop("west")
-    plan = plan_of(tmp_path, frames, pause_s=0.4, l1=0.1)
+    plan = plan_of(tmp_path, frames, pause_s=0.4, model={"target": "y", "l1": 0.1})
     with sites.start(plan) as cluster:
         cluster.start_all()
         wait_for(lambda: all(cluster.status(name).stage == "training" for name in frames), "training")
@@ -116,6 +116,73 @@ def test_a_lasso_is_that_of_those_who_stayed(tmp_path):
     np.testing.assert_allclose(model.w, np.append(central.coef_, central.intercept_), atol=1e-8)
 
 
+@pytest.mark.long
+def test_a_late_agent_that_does_not_fit_is_refused_and_the_others_go_on(tmp_path):
+    """Nobody had its level in the survey: it ends at once with a sentence, and no stage waits for it."""
+    frames = tables(sizes={"north": 40, "east": 25, "south": 60, "west": 30})
+    late = frames.pop("west").assign(group="unheard of")
+    plan = plan_of(tmp_path, frames, pause_s=0.7)
+    with sites.start(plan) as cluster:
+        cluster.start_all()
+        wait_for(lambda: all(cluster.status(name).stage == "training" for name in frames), "training")
+        west = Peer("west", "127.0.0.1", free_ports(1)[0])
+        joining.invite(cluster.folder, west, ("north", "south"), "west.csv", 30)
+        late.to_csv(cluster.folder / "west" / "west.csv", index=False)
+        cluster.start("west")
+        wait_for(lambda: cluster.processes["west"].poll() is not None, "west's end")
+        assert cluster.processes["west"].poll() == 2
+        assert "holds 'unheard of', a level that no site had in the survey" in cluster.failed()["west"]
+        cluster.start("west")  # as a service manager does: it is refused before it has any link
+        wait_for(lambda: cluster.processes["west"].poll() is not None, "west's second end")
+        assert (cluster.folder / "west" / "log.txt").read_text().count("listens on") == 1
+        wait_for(lambda: not cluster.running(), "the end")
+        model = sites.finish(plan, cluster)
+    assert_pooled(model, pd.concat(frames.values()))
+
+
+@pytest.mark.long
+def test_who_leaves_the_opening_survey_is_not_waited_for(tmp_path):
+    """Neither by the survey nor by the training, which otherwise waits for `silence_s`, two minutes."""
+    frames = tables(sizes={"north": 40, "east": 25, "south": 60, "west": 30})
+    plan = plan_of(tmp_path, frames)
+    with sites.start(plan) as cluster:
+        for name in ("north", "east", "south"):
+            cluster.start(name)
+        wait_for(lambda: all(cluster.status(name).visits for name in ("north", "east", "south")), "three")
+        leaving.ask(cluster.folder / "east", 30.0)  # at which tokens begin
+        wait_for(lambda: cluster.status("east").state == "left", "east's departure")
+        cluster.start("west")
+        wait_for(lambda: not cluster.running(), "the end")
+        model = sites.finish(plan, cluster)
+    assert_pooled(model, pd.concat([frames[name] for name in ("north", "south", "west")]))
+    assert not model.about["silent"]
+    assert not model.about["recounting"]
+    outcome = up.again(collect.agent_folders([plan.folder]))
+    assert outcome.whole
+    assert not outcome.left  # east knows of no agreement, and made no visit of the training
+
+
+@pytest.mark.long
+def test_who_dies_in_the_closing_survey_is_not_waited_for_long(tmp_path):
+    """ "gets `stall_s` to come back": the model's file says that one of those in it is not in the sums."""
+    frames = tables()
+    plan = plan_of(tmp_path, frames, pause_s=0.3)
+    with sites.start(plan) as cluster:
+        cluster.start_all()
+        wait_for(lambda: cluster.status("north").stage == "closing", "closing")
+        cluster.kill("east")
+        wait_for(lambda: not cluster.running(), "the end")
+        model = sites.finish(plan, cluster)
+    assert model.about["silent"] == 3 - model.sums.agents
+    fitted = smf.ols("y ~ age + dose + group", pd.concat(frames.values())).fit()
+    table = model.summary(cov="none")
+    np.testing.assert_allclose(table.to_pandas().loc["age", "coef"], fitted.params["age"], rtol=1e-6)
+    if model.about["silent"]:  # it may have been killed after its answer
+        assert "the rows of 1 more agent than the sums" in str(table)
+        with pytest.raises(amble.AmbleError, match="these errors would not be its own; train it again"):
+            model.summary()
+
+
 def test_sites_that_disagree_are_told_which_column_it_is(tmp_path):
     frames = tables()
     frames["east"] = frames["east"].rename(columns={"dose": "Dose"})
@@ -130,6 +197,19 @@ def test_sites_that_disagree_are_told_which_column_it_is(tmp_path):
     assert "dose" in outcome.why.lower()
     assert all(status.read(cluster.folder / name).state in ("refused", "stopped") for name in frames)
     assert not list(cluster.folder.glob("**/model.npz"))
+
+
+def test_a_reason_that_all_sites_share_is_said_once(tmp_path, capsys):
+    plan = plan_of(tmp_path, tables(), model={"target": "nothing"})
+    with sites.start(plan) as cluster:
+        begun = time.monotonic()
+        lost = sites.watch(cluster, "sites", lambda: time.monotonic() - begun > WITHIN_S)
+        outcome = sites.finish(plan, cluster)
+    assert set(lost) == {"east", "north", "south"}
+    assert outcome.why == (
+        "east, north, south: there is no column of its table named 'nothing'; choose one of age, dose, group, y"
+    )
+    assert "nothing" not in capsys.readouterr().err
 
 
 def test_a_folder_of_one_table_is_refused(tmp_path):

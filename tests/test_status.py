@@ -205,6 +205,23 @@ def test_it_fits_80_columns():
     assert all(any(line.startswith(f"{name}  up ") for line in lines) for name in names)
 
 
+def test_who_is_missing_is_said_with_the_stage_that_lacks_it():
+    """In a survey it is not the model that lacks somebody."""
+    lacking = {
+        "opening": ({"missing": ("c",)}, "the opening survey does not have the description of c"),
+        "training": ({"missing": ("c",)}, "the model does not have the data of c"),
+        "": ({"missing": ("c",)}, "the model does not have the data of c"),
+        "closing": (
+            {"silent": ("c",)}, "the model has the data, and the closing survey does not have the sums, of c",
+        ),
+    }  # fmt: skip
+    for stage, (lacks, sentence) in lacking.items():
+        said = Status(name="a", time_s=NOW_S, state="up", visits=3, stage=stage, **lacks)
+        shown = glance.overview({"a": said}, {"a": Path("a")}, NOW_S)
+        assert shown.agents["a"].stage == stage
+        assert [words for words in view.sentences(shown) if words.endswith(" c")] == [sentence]
+
+
 def test_every_field_of_the_json_is_described():
     page = (Path(__file__).parent.parent / "docs/live.md").read_text()
     kinds = (glance.Overview, glance.Agent, glance.Token, glance.Waiting)

@@ -13,6 +13,7 @@ import amble
 from amble.data.files import read_table
 from amble.live.agent.agent import course_of
 from amble.live.agent.node import Node
+from amble.live.core.end import RECOUNTING
 from amble.live.core.message import Ending, Stop
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.settings.surveyed import with_held_out
@@ -150,7 +151,7 @@ def test_another_result_of_a_stage_begins_the_next_one_again_only_if_its_numbers
     assert [stage.name for stage in node.sequence.advance()] == ["training"]
     assert node.stages[1].shape.digest != first.shape.digest
     assert node.course.model(None) is None  # that of the earlier training is void
-    node._close_journals()
+    node.close_journals()
 
 
 def test_sites_that_cannot_agree_may_do_so_with_one_more(tmp_path):
@@ -163,7 +164,61 @@ def test_sites_that_cannot_agree_may_do_so_with_one_more(tmp_path):
     node.core.heard(0.0, 2, Stop(opened(node, alike, (3, 0, 9, 0, 1)), "east"))
     assert [stage.name for stage in node.sequence.advance()] == ["training"]
     assert not node.sequence.refused
-    node._close_journals()
+    node.close_journals()
+
+
+def test_an_agent_that_alone_does_not_fit_ends_and_nobody_expects_it(tmp_path):
+    """Its level is not among those of the survey, which ended without it; the training expects who was in that."""
+    frames = tables()
+    frames["north"]["group"] = "unheard of"
+    node = node_of(tmp_path / "bundle", frames)
+    ending = opened(node, {"south": frames["south"], "east": frames["east"]}, (2, 0, 9, 0, 1))
+    numbers = np.frombuffer(ending.result, "<f8").copy()
+    places = node.course.places
+    regions_of = numbers[:-places].reshape(places, -1)
+    regions_of[[0, 1, 2]] = regions_of[[2, 1, 0]]  # east and south have places 1 and 2
+    numbers[-places:] = np.isin(np.arange(places), [1, 2])
+    late = ending._replace(result=numbers.tobytes())
+    node.core.heard(0.0, 1, Stop(late, "east"))
+    assert node.sequence.advance() == []
+    assert node.sequence.unfit
+    assert "'unheard of', a level that no site had in the survey" in node.sequence.refused
+    assert node._finished()
+    node.close_journals()
+    frames["north"]["group"] = "a"
+    frames["north"].to_csv(node.folder / "rows.csv", index=False)
+    again = Node(node.config, node.folder, course_of(node.config, node.folder), threading.Event())
+    again.core.heard(0.0, 1, Stop(late, "east"))
+    (training,) = again.sequence.advance()
+    assert training.plan.settings.names_at(training.plan.settings.awaited) == ("east", "south")
+    assert [training.plan.settings.first(m) for m in (0, 1, 2)] == [1, 2, 1]
+    again.close_journals()
+
+
+@pytest.mark.parametrize("flag", [1.0, RECOUNTING])
+def test_the_file_says_that_a_model_was_read_in_a_recount(tmp_path, flag):
+    """A field, so that whoever reads the file can tell that the model and the sums are of different rows."""
+    frames = tables()
+    node = node_of(tmp_path / "bundle", frames)
+    places = node.course.places
+    node.core.heard(0.0, 1, Stop(opened(node, frames, (3, 0, 9, 0, 1)), "east"))
+    (training,) = node.sequence.advance()
+    there = flag * (np.arange(places) < 2)
+    numbers = np.append(np.zeros(training.plan.visits.dimension), there).astype("<f8")
+    training.core.heard(0.0, 2, Stop(Ending("hops", "x", (2, 0, 9, 0, 1), numbers.tobytes()), "east"))
+    (closing,) = node.sequence.advance()
+    sums = np.append(closing.plan.objective.numbers, np.arange(places) < 2).astype("<f8")
+    closing.core.heard(0.0, 3, Stop(Ending("tolerance", "x", (1, 0, 9, 0, 1), sums.tobytes()), "east"))
+    node.sequence.advance()
+    model = node.course.model(None)
+    assert model.about["recounting"] is (flag == RECOUNTING)
+    assert model.about["silent"] == 1
+    if flag == RECOUNTING:
+        with pytest.raises(
+            amble.AmbleError, match="the run ended in a recount: the model may have rows of agents that"
+        ):
+            model.summary()
+    node.close_journals()
 
 
 def test_a_neighbour_that_comes_while_a_stage_ends_is_up_in_the_next_one(tmp_path):
@@ -176,14 +231,14 @@ def test_a_neighbour_that_comes_while_a_stage_ends_is_up_in_the_next_one(tmp_pat
     training.core.start(0.0)
     node.inputs.get()(0.0)
     assert training.core.neighbours.up == ["east"]
-    node._close_journals()
+    node.close_journals()
 
 
 def test_a_missing_cell_among_held_out_rows_is_refused_before_the_training(tmp_path):
     """A missing cell is refused by all sites at once, also in rows that are held out."""
     frames = tables()
     node = node_of(tmp_path / "bundle", frames, test=0.5)
-    node._close_journals()
+    node.close_journals()
     held = node.course.held_out.columns[0].numbers[0]
     gaps = frames["north"].assign(age=frames["north"]["age"].where(~np.isclose(frames["north"]["age"], held)))
     gaps.to_csv(node.folder / "rows.csv", index=False)
@@ -197,7 +252,7 @@ def test_a_missing_cell_among_held_out_rows_is_refused_before_the_training(tmp_p
 def test_a_level_that_only_held_out_rows_have_costs_the_test_and_not_the_model(tmp_path, caplog):
     frames = tables()
     node = node_of(tmp_path / "bundle", frames, test=0.5)
-    node._close_journals()
+    node.close_journals()
     held = node.course.held_out.columns[0].numbers[0]
     frames["north"].loc[np.isclose(frames["north"]["age"], held), "group"] = "rare"
     for name, frame in frames.items():

@@ -12,7 +12,8 @@ CHAOS_HELP = """Test the live protocol with simulated faults in networks, disks 
 
 In each seed a few agents train while messages are lost, doubled or late, links are cut in one direction or both, agents
 are killed, frozen, copied and restarted, disks hang, and clocks jump. Then the faults end. Checks run after every step:
-no token is lost or doubled, and accounts are exact. At the end the model must be that of the living agents.
+no token is lost or doubled, and accounts are exact. At the end the model must be that of the living agents. Some seeds
+are of surveys, whose sums must be exact, and some of whole runs in three stages, with faults in each of them.
 Finished seeds are kept, and the same command continues from there.
 
 **Examples**

@@ -53,7 +53,10 @@ def text_of(model: Any, cov: str = "model", level: float = 0.95, latex: bool = F
     """The table of a model, and how good it is at each agent where that is known."""
     if model.sums is None:
         return coefficients_text(model)
-    table = model.summary("none" if cov == "model" and any(model.penalty.values()) else cov, level)
+    from amble.results.summary import other_rows
+
+    errors = not (any(model.penalty.values()) or other_rows(model.about))
+    table = model.summary(cov if errors or cov != "model" else "none", level)
     return str(table.to_latex() if latex else f"{table}\n{agents_text(model)}".rstrip())
 
 

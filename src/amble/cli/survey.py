@@ -83,6 +83,7 @@ def run(folder: Path, out: Path, target: str | None, header: bool | None) -> dic
                 raise typer.Exit(asked.code)
             found = [path for name in plan.files if (path := plan.folder / name / described.FILE).is_file()]
             if not found:
-                reasons = "; ".join(f"{name}: {words}" for name, words in lost.items()) or "no agent has finished it"
+                others = "; ".join(f"{name}: {words}" for name, words in lost.items()) or "no agent has finished it"
+                reasons = live.reasons(cluster) or others
                 raise AmbleError(f"the survey of {folder} has come to nothing: {reasons}.")
             return described.read(found[0])

@@ -69,7 +69,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     likely_cause: str = ""  # of a divergence, from the agent's own rows
     left: str = ""  # how the agent has left
     all_out: bool = False  # whether all that it gave was out of the model by then
-    missing: tuple[str, ...] = ()  # whose data the model does not have
+    missing: tuple[str, ...] = ()  # whose data the model does not have; in the opening survey: who has not given yet
+    silent: tuple[str, ...] = ()  # in the closing survey: who is in the model, and has not given yet
     model: bool = False  # whether it has one
     stage: Literal["", "opening", "training", "closing"] = ""  # of a run with surveys
 

@@ -162,6 +162,9 @@ def summarise(fit: Fit, sums: Sums, cov: str, level: float) -> Summary:
     std_err, matrix, freedom = unknown, np.full((k, k), np.nan), float(sums.train.weight) - k
     if cov != "none":
         _refuse_penalty(fit)
+        if others := other_rows(fit.about):
+            raise AmbleError(f"{others}, so these errors would not be its own; train it again, or use cov='none' for "
+                             "the table without.")  # fmt: skip
         matrix = inference.covariance(fit.loss, sums, cov, fit.classes, fit.own_names)
         matrix = fit.transform @ matrix @ fit.transform.T
         std_err = np.sqrt(np.diagonal(matrix))
@@ -185,6 +188,8 @@ def summarise(fit: Fit, sums: Sums, cov: str, level: float) -> Summary:
         notes.append(f"Each label against {fit.labels[0]}.")
     if cov == "none" and fit.penalty:
         notes.append(f"Trained with a penalty ({_penalty(fit)}): no standard errors.")
+    if others := other_rows(fit.about):
+        notes.append(f"No standard errors: {others}.")
     if not fit.intercept and fit.loss not in TIES:
         notes.append("Without an intercept.")
     return Summary(
@@ -204,6 +209,15 @@ def summarise(fit: Fit, sums: Sums, cov: str, level: float) -> Summary:
         measures=_measures(fit, sums, k),
         notes=tuple(notes),
     )
+
+
+def other_rows(about: Mapping[str, Any]) -> str:
+    """Where the sums are of other rows than the model, as an agent of a live run has noticed: how they differ."""
+    if about.get("recounting"):
+        return "the run ended in a recount: the model may have rows of agents that died, which are not in the sums"
+    if silent := about.get("silent", 0):
+        return f"the model has the rows of {silent} more agent{'s' * (silent > 1)} than the sums, which died before"
+    return ""
 
 
 def _title(fit: Fit) -> str:

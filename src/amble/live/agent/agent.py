@@ -14,7 +14,7 @@ from pathlib import Path
 from amble.errors import AmbleError
 from amble.live import status
 from amble.live.agent.node import Node
-from amble.live.agent.stages import Course, Surveyed, Training
+from amble.live.agent.stages import LiveCourse, Surveyed, Training
 from amble.live.journal.file import InUse, in_use
 from amble.live.process import condition, this_process
 from amble.live.records.collect import JOURNAL
@@ -122,7 +122,7 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
     return Ended.WELL
 
 
-def course_of(config: AgentConfig, folder: Path, data: Path | None = None) -> Course:
+def course_of(config: AgentConfig, folder: Path, data: Path | None = None) -> LiveCourse:
     """The stages of the agent's run, from the file in its folder that the run names, or another one."""
     path = config.data_path(folder) if data is None else data
     if config.surveyed is None:
@@ -165,8 +165,11 @@ def address_of(config: AgentConfig, folder: Path, bytes_max: int) -> Address:
 
 def _run(node: Node, address: Address, folder: Path, again: bool) -> None:
     """Runs the links from start to end; a newcomer shows its invitation until every neighbour has accepted it."""
+    if node.sequence.unfit:  # its neighbours know nothing of that, and would send it tokens
+        node.close_journals()
+        return
     if node.core.left:
-        node.journal.close()
+        node.close_journals()
         raise AmbleError(
             f"{address.name} has left this run ({node.core.left.words}); amble join makes a folder for a new one."
         )

@@ -31,8 +31,14 @@ def judged_by_agent(numbers: Array, config: AgentConfig) -> dict[str, dict[str, 
     }
 
 
-def model_from(config: AgentConfig, w: Array, numbers: Array | None = None, inside: Flags | None = None) -> Model:
-    """The model; with the sums of the closing survey, where there was one."""
+def model_from(
+    config: AgentConfig,
+    w: Array,
+    numbers: Array | None = None,
+    inside: Flags | None = None,
+    recounting: bool = False,
+) -> Model:
+    """The model; with the sums of the closing survey, where there was one. `recounting`: see core/stages.py."""
     survey = None if config.agreement is None else config.agreement.to_json()
     if numbers is None:
         return config.trained(w, survey=survey)
@@ -42,4 +48,4 @@ def model_from(config: AgentConfig, w: Array, numbers: Array | None = None, insi
     sums = Sums.of_vector(numbers[:size], *of)
     silent = 0 if inside is None else int(inside.sum() - sums.agents)  # in the model, and not in the closing survey
     by_agent = judged_by_agent(numbers[size:], config)
-    return config.trained(w, sums, survey=survey, judged=by_agent, silent=silent)
+    return config.trained(w, sums, survey=survey, judged=by_agent, silent=silent, recounting=recounting)

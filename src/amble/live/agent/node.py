@@ -18,18 +18,18 @@ import numpy as np
 
 from amble.errors import AmbleError
 from amble.live import status
-from amble.live.agent import saying
-from amble.live.agent.sequence import Sequence
-from amble.live.agent.stages import CLOSING, OPENING, TRAINING, Course, Stage
+from amble.live.agent import requests, saying
+from amble.live.agent.stages import LiveCourse, Stage, open_stage, void_stage
 from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Visit, Wake
 from amble.live.core.message import Accepted, Answer, Question, Refused, Stop
+from amble.live.core.neighbours import UNMET_LAPS
 from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
+from amble.live.core.stages import CLOSING, OPENING, TRAINING, Stages, Steps
 from amble.live.formats import wire
 from amble.live.formats.shape import Shape
 from amble.live.journal.file import Unwritable
 from amble.live.journal.journal import Journal
-from amble.live.process import as_bytes
 from amble.live.seldom import Seldom, more
 from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
@@ -42,7 +42,6 @@ ANSWER_S = 600.0  # how long to wait for an answer: a visit may take long; the p
 STATUS_S = 0.5
 LINGER_S = 3.0  # after the end, and the patience: so that neighbours hear of it, even if they come back just then
 MISSED_S = 5.0  # after the start, log which neighbours are missing
-SEEK_S = 1.0  # between two questions to a neighbour that is in another stage
 SOON_S = 0.05  # until inputs that nobody waits for are handled
 WAIT_S = 1.0  # of a visit in a survey that waits for somebody
 FULL_S = 1.0  # between two attempts to write to a full disk
@@ -52,11 +51,11 @@ TOLD = {
     "refused": logging.ERROR, "stopped": logging.INFO, "leaves": logging.INFO, "left": logging.INFO,
 }  # fmt: skip
 OFTEN = ("refused", "absorbed")  # what a neighbour can bring about at will, and no replay needs
-LEAVE, LEAVE_S = "leave", 30.0  # the file that asks for it, with the seconds that it may take
 NAMES = {OPENING: "the opening survey", TRAINING: "the training", CLOSING: "the closing survey"}
-STOP = "stop"  # the file that asks for the end of the whole run, with the process that it asks
 
 log = logging.getLogger("amble.live")
+
+Input = Callable[[float], Steps[Stage]]  # at a time
 
 
 def model_of(core: Core) -> Any:
@@ -83,12 +82,11 @@ def _check_of(error: BaseException) -> tuple[str, int]:
 class Node:
     """One agent of a run, from its start to its end."""
 
-    def __init__(self, config: AgentConfig, folder: Path, course: Course, ending: Flag) -> None:
+    def __init__(self, config: AgentConfig, folder: Path, course: LiveCourse, ending: Flag) -> None:
         self.config, self.folder, self.course, self.ending = config, folder, course, ending
-        self.sequence = Sequence(config, folder, course)
-        self.transport: Transport | None = None
-        self.inputs: queue.SimpleQueue[Callable[[float], list[Effect]]] = queue.SimpleQueue()
-        self.thanks: deque[Callable[[float], list[Effect]]] = deque()  # inputs that need not wake the thread
+        self.sequence: Stages[Stage] = Stages(course, lambda plan: open_stage(plan, config, folder), void_stage)
+        self.inputs: queue.SimpleQueue[Input] = queue.SimpleQueue()
+        self.thanks: deque[Input] = deque()  # inputs that need not wake the thread
         self.replies: dict[int, SendAnswer] = {}
         self.heard = 0
         self.bytes = status.read(folder).bytes  # heard, including before a restart
@@ -100,12 +98,11 @@ class Node:
         self.joined_s = math.inf if before_s is None else self.begun_s - before_s
         self.elapsed_kept_s = -math.inf
         self.made = 0  # visits of this process
-        self.wake_s = self.status_s = self.begun_s
+        self.status_s = self.begun_s
         self.visit_s = self.begun_s  # since when the agent is busy
         self.waited_s = 0.0  # how long the visiting token waited for that
-        self.told: set[str] = set()
         self.missed = self.core.ending is not None  # whether missing neighbours were logged, if any are missing
-        self.seldom, self.sought = Seldom(), Seldom(SEEK_S)
+        self.seldom = Seldom()
         self.restarts = False  # whether the links must be set up again, which needs a new process
         self.doubled: Callable[[], dict[str, str]] = dict  # names that two agents have
         self.stopped_s: float | None = None
@@ -114,11 +111,11 @@ class Node:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        return self.sequence.stages
+        return self.sequence.all
 
     @property
     def stage(self) -> Stage:
-        return self.stages[-1]
+        return self.sequence.last
 
     @property
     def core(self) -> Core:
@@ -134,40 +131,35 @@ class Node:
 
     @property
     def visits(self) -> Visits:
-        return self.stage.visits
+        return self.stage.plan.visits
 
-    def _follow(self, transport: Transport) -> None:
-        """What has ended leads to the next stage."""
-        for stage in self.sequence.advance():
-            log.info("%s begins", NAMES[stage.name])
-            now, before = time.monotonic(), self.stages[0].core.neighbours
-            self.joined_s, self.told, self.missed, self.stopped_s = math.inf, set(), True, None
+    def _do(self, steps: Steps[Stage], transport: Transport) -> None:
+        """All effects; and what has ended leads to the next stage."""
+        for stage, effects in steps:
+            self._carry_out(effects, transport, stage)
+        if steps := self.sequence.follow(time.monotonic()):
+            log.info("%s begins", NAMES[self.stage.name])
+            self.joined_s, self.missed, self.stopped_s = math.inf, True, None
             self.gauge.z, self.gauge.moved = {}, {}
-            self._carry_out(stage.core.start(now), transport, stage)
-            for name in before.up:
-                self._carry_out(stage.core.peer(now, name, True), transport, stage)
+            self._do(steps, transport)
 
     # --- from the transport's threads --------------------------------------------------------------------------------
 
     def hear(self, sender: str, data: bytes, reply: SendAnswer) -> None:
-        stage = next((each for each in self.stages if data.startswith(each.shape.prefix)), self.stage)
+        stages = self.stages
+        stage = next((each for each in stages if data.startswith(each.shape.prefix)), stages[-1])
         try:
             question = wire.decode_question(stage.shape, data, sender)
         except wire.AnotherRun as refusal:
             if not self.course.awaits(stage.name):
                 self._refuse(stage, sender, reply, refusal)
-            elif self.sought(sender, time.monotonic()) is not None:
-                self.inputs.put(lambda now: self._seek(sender, now))
+            else:
+                self.inputs.put(lambda now: self.sequence.strange(now, sender))
         except wire.Refusal as refusal:
             self._refuse(stage, sender, reply, refusal)
         else:
             heard_s = time.monotonic()
             self.inputs.put(lambda now: self._heard(now, question, reply, len(data), heard_s, stage))
-
-    def _seek(self, name: str, now: float) -> list[Effect]:
-        """A neighbour is in another stage: it is asked how this one has ended, and told how the earlier ones have, as
-        it may know another result of them."""
-        return [effect for stage in self.stages for effect in self._of(stage, stage.core.seek(now, name))]
 
     def _refuse(self, stage: Stage, sender: str, reply: SendAnswer, refusal: wire.Refusal) -> None:
         self._say_refused("a message", sender, refusal)
@@ -175,11 +167,7 @@ class Node:
 
     def peer(self, name: str, up: bool) -> None:
         log.info("%s is %s", name, "up" if up else "down")
-        self.inputs.put(lambda now: self._peer(name, up, now))
-
-    def _peer(self, name: str, up: bool, now: float) -> list[Effect]:
-        """All stages are told: also one that was entered after the transport has noticed it."""
-        return [effect for stage in self.stages for effect in self._of(stage, stage.core.peer(now, name, up))]
+        self.inputs.put(lambda now: self.sequence.peer(now, name, up))
 
     def answered(self, ask: Ask, data: bytes | None, stage: Stage | None = None) -> None:
         stage = stage or self.stage
@@ -191,21 +179,10 @@ class Node:
         except wire.Refusal as refusal:
             self._say_refused("an answer", ask.to, refusal)
             answer = None
-        if isinstance(ask.question, Stop) and answer is not None:
-            if stage is self.stage:
-                self.told.add(ask.to)
-        elif isinstance(answer, Accepted):
-            self.thanks.append(lambda now: self._of(stage, stage.core.answered(now, ask.number, answer)))
+        if isinstance(answer, Accepted) and not isinstance(ask.question, Stop):
+            self.thanks.append(lambda now: self.sequence.answered(now, stage, ask.number, answer))
             return
-        self.inputs.put(lambda now: self._of(stage, stage.core.answered(now, ask.number, answer)))
-
-    def _of(self, stage: Stage, effects: list[Effect]) -> list[Effect]:
-        """The effects of the stage under way are carried out by whoever asked for them; those of another one here."""
-        if stage is self.stage or self.transport is None:
-            return effects
-        if stage in self.stages:  # else its result was replaced meanwhile, and what it says is void
-            self._carry_out(effects, self.transport, stage)
-        return []
+        self.inputs.put(lambda now: self.sequence.answered(now, stage, ask.number, answer))
 
     def _say_refused(self, what: str, sender: str, refusal: Exception) -> None:
         left_out = self.seldom((what, sender, _check_of(refusal)), time.monotonic())
@@ -218,7 +195,7 @@ class Node:
 
     def wake(self) -> None:
         """So that the one thread looks at once whether it has to end."""
-        self.inputs.put(lambda now: self.core.tick(now))  # of the stage at that time
+        self.inputs.put(self.sequence.tick)
 
     def knocked(self, shown: bytes, answer: Callable[[str | None], None]) -> None:
         self.inputs.put(lambda _: self._let_in(shown, answer))
@@ -227,16 +204,14 @@ class Node:
 
     def _heard(
         self, now: float, question: Question, reply: SendAnswer, size: int, heard_s: float, stage: Stage
-    ) -> list[Effect]:
+    ) -> Steps[Stage]:
         self.waited_s = now - heard_s
         self.heard += 1
         self.bytes += size
         self.replies[self.heard] = reply
-        if isinstance(question, Stop) and stage is self.stage:
-            self.told.add(question.sender)
-        return self._of(stage, stage.core.heard(now, self.heard, question))
+        return self.sequence.heard(now, stage, self.heard, question)
 
-    def _let_in(self, shown: bytes, answer: Callable[[str | None], None]) -> list[Effect]:
+    def _let_in(self, shown: bytes, answer: Callable[[str | None], None]) -> Steps[Stage]:
         try:
             guest = joining.admit(self.config, self.folder, shown)
             AgentConfig.read(self.folder, agreed=False)  # which must be right when the agent restarts
@@ -260,47 +235,38 @@ class Node:
         try:
             transport = self._listen(open_links, address, patient)
         except AmbleError:
-            self._close_journals()
+            self.close_journals()
             raise
-        self.transport = transport
         if invitation is not None:
             transport.announce(invitation)
         self.doubled = transport.doubled
         try:
-            for stage in self.stages:
-                self._carry_out(stage.core.start(time.monotonic()), transport, stage)
+            self._do(self.sequence.start(time.monotonic()), transport)
             while not self._finished():
                 now = time.monotonic()
-                act = self._next_input(max(0.0, min(self.wake_s, self.status_s) - now))
+                act = self._next_input(max(0.0, min(self.status_s, *(stage.wake_s for stage in self.stages)) - now))
                 self.visit_s = now = time.monotonic()
                 while self.thanks:
-                    self._carry_out(self.thanks.popleft()(now), transport)
-                self._carry_out(act(now), transport)
-                self._follow(transport)
+                    self._do(self.thanks.popleft()(now), transport)
+                self._do(act(now), transport)
                 limit_s = self.config.stop.seconds
                 if limit_s and self.stage.name == TRAINING and now - self.joined_s > limit_s:
-                    self._carry_out(
-                        self.core.halt(now, "seconds", f"{self.config.stop.seconds:g} s are over"), transport
-                    )
+                    self._do(self.sequence.halt(now, "seconds", f"{limit_s:g} s are over"), transport)
                 if now >= self.status_s:
                     self.status_s = now + STATUS_S
                     self._write_status()
                     self._keep_elapsed(now, IDLE_S)
                     if not self.missed and now - self.begun_s > MISSED_S:
                         self._say_who_is_missing()
-                    if self._asked_to_stop():
-                        why = f"it was asked to end, at {self.config.name}"
-                        self._carry_out(self.core.halt(now, "asked", why), transport)
-                    if self._asked_to_leave():
-                        self._carry_out(self.core.leave(time.monotonic(), self._leave_within_s()), transport)
+                    self._obey(now, transport)
         finally:
             transport.close()
             if "holder" in self.core.rows:
                 self._write_status(ended=not self.restarts)
             self._keep_elapsed(time.monotonic(), 0.0)
-            self._close_journals()
+            self.close_journals()
 
-    def _close_journals(self) -> None:
+    def close_journals(self) -> None:
         for stage in self.stages:
             stage.journal.close()
 
@@ -335,43 +301,29 @@ class Node:
                 log.warning("%s, at %s port %d, is not up; the agent waits for it. Has it been started, can it be "
                             "reached, has the run ended?", *peer)  # fmt: skip
 
-    def _asked_to_stop(self) -> bool:
-        """Whether a file asks this process to stop. An old file names another process and must not end this run."""
-        path = self.folder / STOP
-        try:
-            asked = path.read_bytes()
-        except OSError:
-            return False
-        with contextlib.suppress(OSError):  # if it stays, amble stop removes it
-            path.unlink()
-        obeyed = asked == as_bytes(self.gauge.process)
-        if not obeyed and self.seldom("stop", time.monotonic()) is not None:
+    def _obey(self, now: float, transport: Transport) -> None:
+        """What a person asks for."""
+        if asked := requests.take_stop(self.folder, self.gauge.process):
+            self._do(self.sequence.halt(now, "asked", f"it was asked to end, at {self.config.name}"), transport)
+        elif asked is not None and self.seldom("stop", now) is not None:
             log.warning("%s is a request to another process, so it was removed, and the run goes on; to end it, use "
-                        "amble stop", path)  # fmt: skip
-        return obeyed
-
-    def _asked_to_leave(self) -> bool:
-        """And not asked before."""
+                        "amble stop", self.folder / requests.STOP)  # fmt: skip
         asked_before = self.core.departure.leave_by_s < math.inf
-        return self.visits.exact and not asked_before and (self.folder / LEAVE).is_file()
+        if self.visits.exact and not asked_before and (within_s := requests.leave_within_s(self.folder)) is not None:
+            self._do(self.sequence.leave(time.monotonic(), within_s), transport)
 
-    def _leave_within_s(self) -> float:
-        """As amble leave has written it."""
-        with contextlib.suppress(OSError, ValueError):
-            return float((self.folder / LEAVE).read_text())
-        return LEAVE_S
-
-    def _next_input(self, wait_s: float) -> Callable[[float], list[Effect]]:
+    def _next_input(self, wait_s: float) -> Input:
         if self.core.state.asked:
             wait_s = min(wait_s, SOON_S)
         try:
             return self.inputs.get(timeout=wait_s)
         except queue.Empty:
-            self.wake_s = max(self.wake_s, time.monotonic() + 1e-3)
-            return self.core.tick
+            for stage in self.stages:
+                stage.wake_s = max(stage.wake_s, time.monotonic() + 1e-3)
+            return self.sequence.tick
 
     def _finished(self) -> bool:
-        if self.ending.is_set() or self.restarts or self.core.left:
+        if self.ending.is_set() or self.restarts or self.core.left or self.sequence.unfit:
             return True
         if self.core.ending is None:
             return False
@@ -380,7 +332,8 @@ class Node:
             self.stopped_s = now
         waiting = (
             now - self.core.neighbours.down_s.get(name, now) < linger_s
-            for name in set(self.core.neighbours.names) - self.told
+            for name in self.core.neighbours.names
+            if not self.core.end.knows(name)
         )
         return not any(waiting) or now - self.stopped_s > linger_s
 
@@ -396,8 +349,8 @@ class Node:
             elif isinstance(effect, Ask):
                 question = wire.encode(stage.shape, effect.question)
                 transport.ask(effect.to, question, ANSWER_S, self._answer(effect, stage))
-            elif isinstance(effect, Wake) and stage is self.stage:
-                self.wake_s = effect.at_s
+            elif isinstance(effect, Wake):
+                stage.wake_s = effect.at_s
             elif isinstance(effect, Report) and effect.kind in TOLD:
                 self._report(effect, stage)
 
@@ -430,9 +383,11 @@ class Node:
         self.visit_s, self.waited_s = time.monotonic(), 0.0
 
     def _pause_s(self, visit: Visit, stage: Stage) -> float:
-        """How long a visit takes at least; in a survey that only waits for agents that have not come, a good while."""
+        """How long a visit takes at least; in a survey that only waits for agents that have not come, a good while. But
+        the token looks for the dead within `stall_s`."""
         waits = stage.name != TRAINING and visit.after.calm > 2 * visit.after.members
-        return max(self.config.timing.pause_s, WAIT_S if waits else 0.0)
+        pause_s = min(WAIT_S, stage.plan.settings.stall_s / (UNMET_LAPS * (1 + float(visit.after.members))))
+        return max(self.config.timing.pause_s, pause_s if waits else 0.0)
 
     def _kept(self, write: Callable[[], None]) -> None:
         """Nothing is sent to anybody before this is stored, so the agent waits for a full disk. It does not wait for a
@@ -468,6 +423,10 @@ class Node:
         joined, known = self.joined_s < math.inf, dict[str, Any]()
         known |= {"bytes": self.bytes, "doubled": self.doubled()}
         known["stage"] = self.stage.name if self.config.surveyed else ""
+        known["missing"] = (self.trained or self.core).missing
+        if self.stage.name == CLOSING:
+            awaited = set(self.core.settings.names_at(self.core.settings.awaited))
+            known["silent"] = tuple(name for name in self.core.missing if name in awaited)
         said = saying.status_of(
             self.core, self.gauge, now, joined=joined, ended=ended, made=self.made, model=w is not None, **known
         )

@@ -62,7 +62,6 @@ def status_of(
         likely_cause=core.likely_cause,
         left=core.left.words if core.left else "",
         all_out=bool(core.left and core.left.all_out),
-        missing=core.missing,
         **known,
     )
 

@@ -1,8 +1,6 @@
 """The stages of a run at one agent: an opening survey, the training and a closing survey; or the training alone.
 
-Each stage is a run of the protocol: it has its own core and journal, and its messages have a fingerprint of their own.
-All stages use the same links. A stage ends with a result that all agents have alike (message.Ending), and from that
-each agent makes the next stage. A stage that has ended still answers, so an agent that comes late is told its result.
+How stages follow each other is in core/stages.py. Here each has a journal of its own. All use the same links.
 
     opening   each agent's description of its table -> what all agree on: columns, levels, labels, scaling
     training  -> the model, and whose data it has
@@ -11,9 +9,10 @@ each agent makes the next stage. A stage that has ended still answers, so an age
 
 import hashlib
 import logging
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,17 +22,15 @@ from amble.errors import AmbleError
 from amble.files import write_whole
 from amble.live.agent import described as described_sites
 from amble.live.agent.ended import judged, model_from
-from amble.live.core.effects import Settings
+from amble.live.core import packing
 from amble.live.core.message import Accepted, Ending
-from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
-from amble.live.core.visits import visits_for
+from amble.live.core.stages import CLOSING, OPENING, TRAINING, Course, Plan, Result, Unfit, survey
 from amble.live.formats import wire
 from amble.live.formats.shape import Shape, run_digest
 from amble.live.journal import file as journal_file
 from amble.live.journal.journal import Journal
 from amble.live.settings.agent_config import AGREEMENT, AgentConfig
-from amble.methods.survey import Part, Survey
 from amble.problem.extras import Extras
 from amble.results.model import Model
 from amble.results.sums import KNOWN, Sums, sums_of
@@ -43,35 +40,27 @@ from amble.survey.agreement import agree
 from amble.survey.cells import REFUSE
 from amble.survey.document import from_bytes, to_bytes
 
-OPENING, TRAINING, CLOSING = "opening", "training", "closing"
 JOURNALS = {OPENING: "opening.db", TRAINING: "journal.db", CLOSING: "closing.db"}
-SETTLED = 1e-12  # relative: what a recount may change in a sum, by rounding
 BYTES_MAX = 2**26  # of a message of a run whose model is not known when the links are made
 
 log = logging.getLogger("amble.live")
 
 
-class Plan(NamedTuple):
-    """A stage before it begins."""
-
-    name: str
-    digest: str
-    visits: Visits
-    settings: Settings
-    objective: Any
-
-
 @dataclass(eq=False)
 class Stage:
-    """A stage under way, or ended."""
+    """A stage under way, or ended (core/stages.py), with its journal."""
 
-    name: str
+    plan: Plan
     shape: Shape
-    visits: Visits
     journal: Journal
     core: Core
     accepted: bytes  # most answers are this one
-    order: tuple[int, ...] | None = None  # of the ending that the next stage was made from; None: it goes on
+    order: tuple[int, ...] | None = None
+    wake_s: float = math.inf
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
 
 
 def shape_of(plan: Plan, config: AgentConfig) -> Shape:
@@ -89,7 +78,16 @@ def open_stage(plan: Plan, config: AgentConfig, folder: Path) -> Stage:
     journal = Journal.open(path, shape, plan.visits, plan.objective, config.name, config.record.visits_max)
     near = tuple(peer.name for peer in config.neighbours)
     core = Core(config.name, near, plan.settings, plan.visits, plan.objective, rows=journal.load())
-    return Stage(plan.name, shape, plan.visits, journal, core, wire.encode(shape, Accepted()))
+    if journal.has_other_data(packing.digest(plan.objective)):
+        log.warning("the data of %s are not those of its earlier visits; it goes on with these, and a replay of the "
+                    "earlier visits will differ", config.name)  # fmt: skip
+    return Stage(plan, shape, journal, core, wire.encode(shape, Accepted()))
+
+
+def void_stage(stage: Stage) -> None:
+    """Another result of the stage before has taken the place of the one that this was made from."""
+    stage.journal.close()
+    remove(stage.journal.path)
 
 
 def remove(journal: Path) -> None:
@@ -98,19 +96,12 @@ def remove(journal: Path) -> None:
         path.unlink()
 
 
-class Course(Protocol):
-    """What the stages of a run are."""
+class LiveCourse(Course, Protocol):
+    """What an agent needs of the stages of a run, besides what follows what."""
 
     @property
     def bytes_max(self) -> int:
         """No message is longer."""
-
-    def first(self) -> Plan: ...
-    def after(self, name: str, ending: Ending) -> Plan | None:
-        """The stage that follows; None: this was the last one, or the run was ended in it."""
-
-    def awaits(self, name: str) -> bool:
-        """Whether a stage follows this one."""
 
     @property
     def final(self) -> Array | None:
@@ -160,6 +151,7 @@ class Surveyed:
     w: Array | None = None  # the model that all agents ended the training with
     sums: Array | None = None
     inside: Flags | None = None  # whose data is in it, by their indices
+    recounting: bool = False  # see core/stages.py
     rows: Rows | None = field(default=None, init=False)
     open_config: AgentConfig = field(init=False)  # as it was before any agreement
 
@@ -172,16 +164,6 @@ class Surveyed:
     def places(self) -> int:
         return len(self.config.agents) + self.config.room
 
-    def _survey(self, name: str, digest: str, numbers: Array, expected: Flags, wait_s: float | None) -> Plan:
-        """A stage that adds up numbers: by one token, until those who are expected are in."""
-        config = self.config
-        settings = replace(
-            config.protocol_settings(), tokens=1, next=config.next[:1], hops_max=0, tolerance=SETTLED,
-            result=len(numbers) + self.places, expected=expected, gather_s=wait_s,
-        )  # fmt: skip
-        visits = visits_for(Survey(), len(numbers), len(config.agents), SETTLED, config.room)
-        return Plan(name, digest, visits, settings, Part(numbers))
-
     def first(self) -> Plan:
         config, asked = self.config, self.config.surveyed
         if asked is None:
@@ -192,7 +174,7 @@ class Surveyed:
         numbers = regions.vector(to_bytes(documents[0]), config.index, self.places, asked.bytes_max)
         founders = np.arange(self.places) < len(config.agents)
         digest = run_digest({"stage": OPENING, "run": config.digest})
-        plan = self._survey(OPENING, digest, numbers, founders, asked.wait_s)
+        plan = survey(OPENING, digest, numbers, config.protocol_settings(), founders, asked.wait_s)
         self._check_size(plan, "the survey", "lower [survey] bytes_max")
         return plan
 
@@ -205,26 +187,25 @@ class Surveyed:
 
     def after(self, name: str, ending: Ending) -> Plan | None:
         if name != CLOSING:  # what an earlier result of this stage has led to is void
-            self.w = self.inside = None
+            self.w, self.inside, self.recounting = None, None, False
         self.sums = None
         if not ending.result or (name == OPENING and ending.cause != "tolerance") or ending.cause == "asked":
             if name == TRAINING and ending.result:
-                self.w = np.frombuffer(ending.result, "<f8")[: -self.places].copy()
+                self.w = Result.of(ending, self.places).numbers
             return None
-        numbers = np.frombuffer(ending.result, "<f8").astype(np.float64)
-        total, inside = numbers[: -self.places], numbers[-self.places :] > 0
+        result = Result.of(ending, self.places)
         if name == OPENING:
-            return self._training(total)
+            return self._training(result)
         if name == TRAINING:
-            return self._closing(total, inside, hashlib.sha256(ending.result).hexdigest())
-        self.sums = total
+            return self._closing(result, hashlib.sha256(ending.result).hexdigest())
+        self.sums = result.numbers
         return None
 
-    def _training(self, total: Array) -> Plan | None:
+    def _training(self, result: Result) -> Plan | None:
         config, asked = self.open_config, self.config.surveyed
         assert asked is not None
         names = dict(enumerate(config.agents))
-        parts = regions.documents(total, self.places, asked.bytes_max)
+        parts = regions.documents(result.numbers, self.places, asked.bytes_max)
         # the same name everywhere: only its neighbours know a guest's
         described = {names.get(index, f"guest{index}"): part for index, part in parts.items()}
         described_sites.write(self.folder, described)
@@ -234,13 +215,17 @@ class Surveyed:
         agreement = agree(documents, asked.wanted)
         self.config = config = config.agreed(agreement)
         write_whole({self.folder / AGREEMENT: agreement.to_json().encode()})
-        self.rows = agreement.rows(self.table, config.name)
         visits = config.visits()
-        plan = Plan(
-            TRAINING, config.digest, visits,
-            replace(config.protocol_settings(), result=visits.dimension + self.places),
-            config.objective(self.rows.X, self.rows.y, Extras(self.rows.sample_weight, self.rows.offset)),
+        settings = replace(
+            config.protocol_settings(), result=visits.dimension + self.places, expected=result.inside
         )  # fmt: skip
+        try:
+            self.rows = agreement.rows(self.table, config.name)
+            extras = Extras(self.rows.sample_weight, self.rows.offset)
+            objective = config.objective(self.rows.X, self.rows.y, extras)
+        except AmbleError as error:
+            raise Unfit(str(error)) from error
+        plan = Plan(TRAINING, config.digest, visits, settings, objective)
         self._check_size(plan, "this model", 'name fewer columns in [model], or give Relay form = "scalar"')
         return plan
 
@@ -251,9 +236,9 @@ class Surveyed:
                 f"a message of {what} has {size:,} bytes, and at most {BYTES_MAX:,} may be sent; {advice}."
             )
 
-    def _closing(self, w: Array, inside: Flags, result: str) -> Plan | None:
-        config = self.config
-        self.w, self.inside = w.copy(), inside
+    def _closing(self, result: Result, digest: str) -> Plan | None:
+        config, (w, inside, self.recounting) = self.config, result
+        self.w, self.inside = w, inside
         model, classes = config.model, len(config.model.labels)
         if model.loss_name not in KNOWN or not inside.any():
             return None
@@ -261,8 +246,8 @@ class Surveyed:
         if inside[config.index]:  # one that came too late to be in the model adds nothing
             sums = self._sums(w)
         numbers = np.concatenate([sums.vector(), judged(sums, config.index, self.places)])
-        digest = run_digest({"stage": CLOSING, "run": config.digest, "model": result})
-        return self._survey(CLOSING, digest, numbers, inside, None)
+        digest = run_digest({"stage": CLOSING, "run": config.digest, "model": digest})
+        return survey(CLOSING, digest, numbers, config.protocol_settings(), inside)
 
     def _sums(self, w: Array) -> Sums:
         """Of this agent's rows, at the model."""
@@ -285,4 +270,8 @@ class Surveyed:
 
     def model(self, w: Array | None) -> Model | None:
         final = self.w if self.w is not None else w
-        return None if final is None or self.config.open else model_from(self.config, final, self.sums, self.inside)
+        return (
+            None
+            if final is None or self.config.open
+            else model_from(self.config, final, self.sums, self.inside, self.recounting)
+        )

@@ -38,9 +38,9 @@ def _spans(core: Core, now_s: float) -> Iterator[Span]:
         custody = core.rows.get(f"custody/{m}")
         if custody is not None and not core.custodian.errands[m].passed:
             yield _of_token(core, now_s, m, custody)
-    end_s = core.begun_s + core.settings.wait_s
+    end_s = core.end.begun_s + core.settings.wait_s
     if core.settings.tolerance and core.visits.exact and now_s < end_s and (unmet := _unmet(core)):
-        yield Span("meeting", unmet, None, core.begun_s, end_s)
+        yield Span("meeting", unmet, None, core.end.begun_s, end_s)
 
 
 def _of_token(core: Core, now_s: float, m: int, custody: Custody) -> Span:
@@ -61,7 +61,5 @@ def _unmet(core: Core) -> tuple[str, ...]:
     tokens = [row.message for m in range(core.settings.tokens) if (row := core.rows.get(f"custody/{m}"))]
     if not tokens:
         return ()
-    newest, expected = max(tokens, key=lambda message: message.hop).payload, core.settings.expected
-    if expected is not None:
-        return core.settings.names_at(expected & ~core.visits.inside(newest))
-    return tuple(name for index, name in enumerate(core.settings.agents) if not newest.met[index])
+    newest = max(tokens, key=lambda message: message.hop).payload
+    return core.settings.names_at(core.end.missing(newest))

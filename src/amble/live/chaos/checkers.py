@@ -247,6 +247,8 @@ class Checker:
 
     def _right(self, living: list[Node]) -> tuple[Array, float]:
         """The model of the living, found without tokens, and how near it a token must be."""
+        if self.world.training.kind == "survey":
+            return np.mean([node.value.numbers for node in living], axis=0), CLOSE
         if not self.world.training.loss:
             return np.array([sum(_last(node.disk["holder"].agent) for node in living) / len(living)]), CLOSE
         names = tuple(node.name for node in living)

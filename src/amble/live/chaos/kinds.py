@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from amble.live.core.stages import CLOSING, OPENING, TRAINING
+
+NAMES = (OPENING, TRAINING, CLOSING)
 MOMENTS = (
     "crash", "death", "leave", "join", "freeze", "cut", "lose_link", "leap", "slow", "false_report", "grey", "one_way",
     "clone", "amnesia",
@@ -76,9 +79,23 @@ class Trouble:
         self.on, self.done = True, Counter[str]()
         self.left = faults.faults
         self.pace = 1.0  # how many times as long messages take
+        self.stage = ""  # that the faults begin with, in a world of stages
+        self.by_stage = Counter[tuple[str, str]]()  # faults by the stage that the first agent was in, and their kind
+        self.now_in = OPENING
+
+    def wait_for(self, stage: str) -> None:
+        """The faults begin when the first agent has reached this stage, and are fewer, so that some are in each."""
+        self.stage, self.on, self.left = stage, False, min(self.left, self.chance.randint(20, 150))
+
+    def reached(self, stage: str) -> None:
+        self.now_in = max(self.now_in, stage, key=NAMES.index)
+        if stage == self.stage and not self.on and self.left > 0:
+            self.on = True
+            self.moment()
 
     def count(self, kind: str) -> None:
         self.done[kind] += 1
+        self.by_stage[self.now_in, kind] += 1
         self.left -= 1
         self.on = self.on and self.left > 0
 
@@ -146,7 +163,7 @@ class Trouble:
 
     def join(self, name: str) -> None:
         """One more agent, linked to this one and to others."""
-        others = [other for other, node in self.world.nodes.items() if not node.going]
+        others = [other for other in self.world.nodes if self.world.stays(other)]
         if len(self.world.guests) < self.world.settings.room and name in others:
             near = {name, *self.chance.sample(others, min(len(others), self.chance.randint(1, 3)))}
             self.count("newcomer")

@@ -13,18 +13,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from amble.live.chaos.checkers import Checker
+from amble.live.chaos.checkers import Broken, Checker
+from amble.live.chaos.endings import StagedChecker, survey_wrong
 from amble.live.chaos.kinds import Faults, Trouble
 from amble.live.chaos.links import Link, Links, listed
 from amble.live.chaos.node import Node
-from amble.live.chaos.training import Training
+from amble.live.chaos.staged import NAMES, StagedCore, fits, is_token
+from amble.live.chaos.training import TOLERANCE, Training
 from amble.live.core.effects import Ask, Persist, Reply, Report, Settings, Wake
-from amble.live.core.message import Answer, Question, Refused, Token
+from amble.live.core.message import Answer, Question, Refused
 from amble.live.core.protocol import Core
 
 LOOK_S = 1.0  # between two checks whether the run has recovered
 QUIET_PACE = 5.0  # factor on message times while the world waits for agents' patience, so that few visits happen
-TOLERANCE = 1e-12
 ROOM = 2
 LEAVE_S = 5.0
 STALL_S = 2.0
@@ -46,7 +47,8 @@ class World:
         agents: int = 0,
     ) -> None:
         self.chance = chance = random.Random(seed)
-        self.make_core, self.reorder, self.story = make_core, reorder, story
+        self.reorder, self.story = reorder, story
+        self.make_core: Callable[..., Any] = make_core
         count, tokens = chance.randint(4, 7), chance.randint(1, 3)
         count = agents or count
         names = tuple(f"a{k}" for k in range(count))
@@ -62,14 +64,18 @@ class World:
             names, tokens, seed, patience_s=1.0, stall_s=STALL_S, silence_s=12.0, tell_s=0.05, room=ROOM, **stop
         )
         self.training = Training(chance, self.settings, trained, make_visits)
-        self.visits = self.training.visits
+        self.settings, self.visits, staged = self.training.settings, self.training.visits, self.training.staged
+        if staged:
+            self.make_core = partial(StagedCore, make_core=make_core)
         self.nodes = {name: Node(name, self.training.objective()) for name in names}
         self.clones: dict[str, Node] = {}  # of agents that were copied, while the copy runs
         self.now, self.serial, self.events = 0.0, itertools.count(1), list[tuple[float, int, Callable[[], None]]]()
         self.waiting: dict[int, tuple[str, Callable[[Answer | None], None]]] = {}
         self.healed_s: float | None = None
         self.trouble = Trouble(self, faults or Faults(), chance)
-        self.checker = Checker(self)
+        self.checker: Any = StagedChecker(self) if staged else Checker(self)
+        if staged:
+            self.trouble.wait_for(chance.choice(NAMES))
 
     # --- running ----------------------------------------------------------------------------------------------------
 
@@ -78,10 +84,12 @@ class World:
         for name in self.nodes:
             self.at(self.trouble.start_s(), partial(self.begin, name))
         self.at(self.trouble.faults.moment_s, self.trouble.moment)
-        while self.trouble.on:
+        while self.trouble.left > 0:
             self.step()
         self.heal()
         self._come_right()
+        if self.settings.result:
+            self._end()
         return self.trouble.done
 
     def _come_right(self) -> None:
@@ -98,6 +106,16 @@ class World:
         self.checker.steady_from_s = self.now
         self.until(self.now + faults.steady_s)
         self.checker.at_the_end()
+
+    def _end(self) -> None:
+        """Ends a survey, if nobody has: all must have the same sums."""
+        name = self.chance.choice([name for name, node in self.nodes.items() if node.core is not None])
+        self.tell(name, self.nodes[name].life, lambda core, now: core.halt(now, "seconds", "it is time"))
+        end_s = self.now + self.trouble.faults.healed_s
+        while sentence := survey_wrong(self):
+            if self.now >= end_s:
+                raise Broken(sentence)
+            self.until(self.now + LOOK_S)
 
     def until(self, time_s: float) -> None:
         while self.events and self.events[0][0] <= time_s:
@@ -209,7 +227,7 @@ class World:
         )
         self.carry_out(copy, copy.core.start(self.clock(copy)))
         for other in self.links.near(name):
-            self.tell_node(copy, partial(Core.peer, name=other, up=True))
+            self.tell_node(copy, partial(_met, name=other))
 
         def notice() -> None:
             if self.clones.get(name) is copy:
@@ -263,7 +281,9 @@ class World:
                 self.ask(node, effect)
             elif kind is Reply:
                 self.reply(node, effect)
-            elif kind is Report and effect.kind == "left" and node.life >= 0:
+            elif kind is Report and effect.kind == "entered":
+                self.trouble.reached(effect.words)
+            elif kind is Report and effect.kind in ("left", "unfit") and node.life >= 0:
                 node.dead = True
                 self.kill(node.name)
 
@@ -304,7 +324,7 @@ class World:
                 self.open(ask.to, node.name, ask.question, answer)
 
         self.nodes[ask.to].asked.append(answer)
-        if not (node.grey == "keeps" and isinstance(ask.question, Token)):
+        if not (node.grey == "keeps" and is_token(ask.question)):
             self.travel("question", deliver)
         self.at(self.trouble.faults.answer_s + node.slow_s, lambda: answer(None))
 
@@ -314,7 +334,7 @@ class World:
             node = self.clones[name]
         if node.core is None:
             return
-        if node.grey == "refuses" and isinstance(question, Token):
+        if node.grey == "refuses" and is_token(question):
             answer(Refused("it refuses"))
             return
         number, life = next(self.serial), node.life
@@ -379,7 +399,13 @@ class World:
 
     def connected(self, without: str = "") -> bool:
         """Whether the living agents, except one, reach each other over links that are not lost for good."""
-        return self.links.connected(name for name, node in self.nodes.items() if not node.going and name != without)
+        there = [name for name, node in self.nodes.items() if not node.going and name != without]
+        return self.links.connected(there) and self.links.connected(filter(self.stays, there))
+
+    def stays(self, name: str) -> bool:
+        """Whether others can count on this agent: it neither dies, nor leaves, nor is unfit for the agreement."""
+        unfit = self.training.staged and not fits(self.settings, self.guests.get(name, 0))
+        return not self.nodes[name].going and not unfit
 
     def heal(self) -> None:
         """Everything works from now on; only the dead stay dead, and a lost link lost."""
@@ -397,3 +423,8 @@ class World:
             self.begin(node.name)
             for other in self.links.near(node.name):
                 self.notice(node.name, other, 0.5)
+
+
+def _met(core: Any, now: float, name: str) -> list[Any]:
+    met: list[Any] = core.peer(now, name, True)
+    return met

@@ -99,14 +99,25 @@ def watch(agents: Cluster, title: str, halt: Callable[[], bool]) -> dict[str, st
     return up.follow(agents, title, lambda _: {}, halt)
 
 
+def reasons(agents: Cluster) -> str:
+    """Why sites were refused: each reason once, with the sites that it is of."""
+    named: dict[str, list[str]] = {}
+    for name, file in zip(agents.config.agents, agents.config.data, strict=True):
+        if reason := agents.status(name).reason:
+            own = reason.replace(str(agents.folder / name / str(file)), "its table")
+            named.setdefault(own.removesuffix("."), []).append(name)
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in named.items())
+
+
 def finish(plan: Plan, agents: Cluster) -> Model | NoModel:
     """The model that all agents ended with, kept beside their folders with the record."""
     folders = collect.agent_folders([plan.folder])
     statuses = {name: status for name in folders if (status := agents.status(name)).state != "left"}
     usable = {name: status for name, status in statuses.items() if (folders[name] / model_file.FILE).is_file()}
     if not usable:
-        said = (status.reason or (status.stopped if status.cause == "diverged" else "") for status in statuses.values())
-        return NoModel(next(filter(None, said), "no agent has one: the run was ended before its training"))
+        diverged = (status.stopped for status in statuses.values() if status.cause == "diverged")
+        why = reasons(agents) or next(diverged, "no agent has one: the run was ended before its training")
+        return NoModel(why)
     best = glance.newest(usable) or next(iter(usable))
     record.save(collect.collect(folders), plan.folder / record.FILE)
     model = load_model(folders[best] / model_file.FILE)

@@ -1,6 +1,7 @@
 """amble up: real agents on this machine, from the data to the model and a replayed record."""
 
 import json
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ from amble.results.model import Model
 from amble.simulation.experiment import Experiment
 
 LOOK_S = 0.25
+REFUSED_S = 2.0  # after a site was refused: others may be, for the same reason
 PATIENCE_S, START_S = 4.0, 0.25  # all agents start at once: the more there are, the later is the last
 WORSE = 10.0  # times the loss that the run began with; see has_diverged
 OPTIMUM_MAX = 2000  # unknowns, beyond which finding the optimum may take longer than the run
@@ -128,7 +130,7 @@ def follow(
     agents: Cluster, title: str, measure: Callable[[Array], dict[str, float]], halt: Callable[[], bool]
 ) -> dict[str, str]:
     """Start all agents and show them, with what `measure` says of their newest model, until they have ended."""
-    config, lost = agents.config, dict[str, str]()
+    config, lost, refused_s = agents.config, dict[str, str](), math.inf
     folders = {name: agents.folder / name for name in config.agents}
     with View(title, measure) as view:
         agents.start_all()
@@ -137,12 +139,15 @@ def follow(
             for name, reason in agents.failed().items():
                 if name not in lost:
                     lost[name] = reason
-                    view.note(f"{name} has failed ({reason})")
+                    if config.surveyed is not None and agents.status(name).state == "refused":
+                        refused_s = min(refused_s, time.monotonic())  # why is said once for all, at the end
+                    else:
+                        view.note(f"{name} has failed ({reason})")
             if lost and not visits.kind_for(config.method).exact:
                 view.note(f"{config.method.label} cannot go on without it; all others are stopped.")
                 break
-            if any(agents.status(name).state == "refused" for name in lost) and config.surveyed is not None:
-                view.note("the sites cannot agree without it; all others are stopped.")
+            if time.monotonic() - refused_s > REFUSED_S:
+                view.note(f"the sites cannot agree without {', '.join(lost)}; all others are stopped.")
                 break
             best = glance.newest({name: agents.status(name) for name in folders})
             view.show(glance.look(folders), None if best is None else agents.model(best))
@@ -221,8 +226,8 @@ def again(
     folders: dict[str, Path], halt: Callable[[], bool] = lambda: False, plan: Plan | None = None
 ) -> replay.Outcome:
     """Recompute every visit from the data in the agents' folders; with a plan, keep the curves for a report."""
-    configs, objectives = collect.read_configs(folders), objectives_of(folders)
-    gathered, rules = collect.collect(folders), next(iter(configs.values())).visits()
+    gathered, rules = collect.collect(folders), next(iter(collect.read_configs(folders).values())).visits()
+    objectives = objectives_of({name: folder for name, folder in folders.items() if gathered.visits[name]})
     replay.check_arithmetic(gathered, rules.method)
     curves = None if plan is None else export.Curves(gathered, rules.initial)
     replayed = replay.Replay(gathered, rules, objectives, *([curves] if curves else []))

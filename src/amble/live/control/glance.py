@@ -44,7 +44,9 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     down: tuple[str, ...] = ()
     doubts: dict[str, str] = msgspec.field(default_factory=dict)
     doubled: dict[str, str] = msgspec.field(default_factory=dict)
+    stage: str = ""  # of a run with surveys
     missing: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
     likely_cause: str = ""  # of a divergence, as far as its rows show it
 
     @property
@@ -152,7 +154,8 @@ def of_agent(
         hops_per_s=status.hops_per_s if state in RUNNING else 0.0, bytes=status.bytes,
         up=status.up if state in RUNNING else (), down=status.down if state in RUNNING else (),
         doubts=status.doubts if state in RUNNING else {}, doubled=status.doubled if state in RUNNING else {},
-        missing=status.missing if status.visits else (), likely_cause=status.likely_cause,
+        stage=status.stage, missing=status.missing if status.visits else (), silent=status.silent,
+        likely_cause=status.likely_cause,
     )  # fmt: skip
 
 

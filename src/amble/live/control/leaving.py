@@ -6,7 +6,7 @@ from pathlib import Path
 
 from amble.errors import AmbleError, is_number
 from amble.files import write_whole
-from amble.live.agent.node import LEAVE
+from amble.live.agent.requests import LEAVE
 from amble.live.control import glance
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.status import RUNNING, read

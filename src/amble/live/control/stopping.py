@@ -6,7 +6,7 @@ from pathlib import Path
 
 from amble.errors import AmbleError, is_number
 from amble.files import write_whole
-from amble.live.agent.node import STOP
+from amble.live.agent.requests import STOP
 from amble.live.control import glance
 from amble.live.process import as_bytes
 from amble.live.records.collect import agent_folders

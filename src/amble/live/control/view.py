@@ -3,7 +3,7 @@
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,10 +72,21 @@ def sentences(overview: Overview) -> list[str]:
     said = [waiting(wait, overview.time_s) for wait in overview.waits]
     for name, agent in overview.agents.items():
         said += [f"{name}: {sentence}" for sentence in _notes(agent) if sentence != overview.words]
-    missing = sorted({name for agent in overview.agents.values() for name in agent.missing})
-    if missing:
-        said.append(f"the model does not have the data of {', '.join(missing)}")
+    said += _lacking(overview.agents.values())
     return [printable(sentence) for sentence in said]
+
+
+def _lacking(agents: Collection[Agent]) -> list[str]:
+    """Who is not in which stage."""
+    opening = {name for agent in agents if agent.stage == "opening" for name in agent.missing}
+    model = {name for agent in agents if agent.stage != "opening" for name in agent.missing}
+    closing = {name for agent in agents for name in agent.silent}
+    sentences = {
+        "the opening survey does not have the description of": opening,
+        "the model does not have the data of": model,
+        "the model has the data, and the closing survey does not have the sums, of": closing,
+    }
+    return [f"{words} {', '.join(sorted(names))}" for words, names in sentences.items() if names]
 
 
 def _notes(agent: Agent) -> list[str]:

@@ -1,4 +1,8 @@
-"""Departure: an agent that leaves removes its shares, tells its neighbours, and passes its tokens on."""
+"""Departure: an agent that leaves removes its shares, tells its neighbours, and passes its tokens on.
+
+A run waits for agents that it has never met. So one that no token has met yet waits for them too, and lets each carry
+the news that it has left.
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -20,14 +24,16 @@ class Departure:
     def look(self, now: float) -> None:
         """Whether the departure is complete: all shares are removed, no token is coming, and none is here."""
         custodian, state, settings = self.custodian, self.custodian.state, self.custodian.settings
+        awaited = settings.awaited[settings.indices[state.me]] and bool(state.neighbours.up)
         inside = [m for m in range(settings.tokens) if (share := state.share(m)) and share.epoch != NEVER]
+        unmet = awaited and any(state.share(m) is None for m in range(settings.tokens))
         waiting = [m for m, _ in state.custodies() if not custodian.errands[m].done]
         sending = set(state.neighbours.up) - self.parted
-        if not inside and sending and now >= self.part_s:
+        if not inside and not unmet and sending and now >= self.part_s:
             self.part_s = now + settings.retry_s
             for name in sorted(sending):
                 state.ask(name, Leaving(state.me))
-        if not inside and (now >= self.leave_by_s or not (waiting or sending)):
+        if not inside and (now >= self.leave_by_s or not (waiting or sending or unmet)):
             left = Left(True, "all that it gave is out of the model")
         elif now >= self.leave_by_s:
             tokens = ", ".join(map(str, inside))

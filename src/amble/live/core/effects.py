@@ -113,8 +113,8 @@ class Settings:
     guests: Mapping[str, int] = field(default_factory=dict)  # of these: the ones known here, and their indices
     columns: int | tuple[str, ...] = 0  # of the data, by their names or how many: for people
     result: int = 0  # numbers of the result that the run ends with, as another stage follows; 0: it needs none
-    expected: Flags | None = None  # of a survey: whose gifts it waits for, by index
-    gather_s: float | None = None  # how long who was never met is waited for; None: for silence_s
+    expected: Flags | None = None  # whom it waits for, by index; None: for the agents of the run's beginning
+    gather_s: float | None = None  # how long; None: for silence_s
 
     @cached_property
     def indices(self) -> Mapping[str, int]:
@@ -126,8 +126,19 @@ class Settings:
         return tuple(name for name, index in self.indices.items() if flags[index])
 
     def first(self, m: int) -> int:
-        """The index of the agent that token m begins at; of a survey, the first that is expected."""
-        return m % len(self.agents) if self.expected is None else int(np.flatnonzero(self.expected)[0])
+        """The index of the agent that token m begins at."""
+        there = np.flatnonzero(self.awaited)
+        return int(there[m % len(there)])
+
+    @cached_property
+    def awaited(self) -> Flags:
+        """Whom the run waits for, by index."""
+        return np.arange(self.size) < len(self.agents) if self.expected is None else self.expected
+
+    @property
+    def follows(self) -> bool:
+        """Whether this is a stage after another one, in which all that are expected have been up."""
+        return self.expected is not None and self.gather_s is None
 
     @property
     def wait_s(self) -> float:

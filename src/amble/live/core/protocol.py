@@ -34,10 +34,11 @@ new to every token. An agent that leaves takes its share out of each token that 
 neighbours to send it nothing more, and passes on what it holds. It ends when that is done; or when `within_s` is over,
 and then it counts as dead.
 
-**The end.** The token counts visits at which the model has not moved. After twice as many as its members, or after
-`hops_max`, its holder tells everybody, and everybody passes that on once. If another stage follows, the ending carries
-a `result` (agent/stages.py), which must be the same everywhere: where two agents end the run at the same time, the
-ending of the larger order replaces the other, and whoever knows only the smaller one is told.
+**The end.** The token counts visits at which the model has not moved. After twice as many as its members, with each of
+them among these, or after `hops_max`, its holder tells everybody, and everybody passes that on (end.py): each neighbour
+is told until it has answered. If another stage follows, the ending carries a `result` (stages.py), which must be the
+same everywhere: where two agents end the run at the same time, the ending of the larger order replaces the other, and
+whoever knows only the smaller one is told.
 
 Inputs are `start`, `heard`, `answered`, `peer`, `tick`, `leave`, `halt`. Each returns the effects, to be carried out in
 their order. Time is an argument. The only state that survives a crash is what `Persist` was given.
@@ -53,11 +54,11 @@ from amble.live.core import message as messages
 from amble.live.core.custody import Custodian
 from amble.live.core.departure import NEVER, Departure
 from amble.live.core.effects import Custody, Effect, Left, Report, Settings, Share, Sight, Visit, Wake
+from amble.live.core.end import End
 from amble.live.core.message import (
     Accepted,
     Answer,
     Cause,
-    Ended,
     Ending,
     Epoch,
     Found,
@@ -91,18 +92,18 @@ class Core:
         rows: dict[str, Any] | None = None,  # as the journal gave them: none, or all that was persisted before
     ) -> None:
         self.me, self.settings, self.visits, self.objective = me, settings, visits, objective
-        self.begun_s = 0.0
         self.neighbours = Neighbours(me, neighbours, settings)
         self.state = State(me, self.neighbours, {} if rows is None else rows)
         self.custodian = Custodian(self.state, settings, visits)
         self.silence = Silence(self.custodian)
         self.departure = Departure(self.custodian)
+        self.end = End(self.state, settings, visits, objective)
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
     def start(self, now: float) -> list[Effect]:
         """The first step."""
-        self.begun_s = now
+        self.end.begun_s = now
         self.neighbours.start(now)
         for m in range(self.settings.tokens):
             self.custodian.start(now, m)
@@ -110,8 +111,6 @@ class Core:
                 self._visit(now, Token(m, Epoch(0, self.index), 0, self.me, self.visits.parcel(m)), None)
         if "holder" not in self.rows:
             self.state.persist({"holder": self.visits.holder(self.objective)})
-        if self.ending:
-            self.state.flood()
         return self._said(now)
 
     def heard(self, now: float, question_number: int, question: Question) -> list[Effect]:
@@ -124,7 +123,7 @@ class Core:
                 sight = self.state.sight(token)
                 answer = Found(token, *sight) if sight else Refused("not seen")
                 if self.ending:  # which the one who asks has not heard
-                    answer = self._ended(question.sender)
+                    answer = self.end.asked(question.sender)
             case Probe(sender):
                 self.state.persist({"probed": sender})
                 if stuck := self.custodian.stuck(now):
@@ -133,11 +132,11 @@ class Core:
                 self.neighbours.parting.add(sender)
                 if self.custodian.coming(sender):
                     answer = Refused("a token is on its way to you")
+            case Stop():
+                self.end.heard(question)
         self.state.reply(question_number, answer)
         if isinstance(question, Passed):
             self.custodian.passed(now, question)
-        elif isinstance(question, Stop):
-            self._told(question)
         return self._said(now)
 
     def answered(self, now: float, number: int, answer: Answer | None) -> list[Effect]:
@@ -156,6 +155,8 @@ class Core:
             self.silence.answered(now, question, answer)
         elif isinstance(question, Leaving) and isinstance(answer, Accepted):
             self.departure.parted.add(to)
+        elif isinstance(question, Stop):
+            self.end.answered(now, to, question, answer)
         return self._said(now)
 
     def peer(self, now: float, name: str, up: bool) -> list[Effect]:
@@ -166,14 +167,14 @@ class Core:
             elif self.neighbours.came(now, name):
                 self.departure.parted.discard(name)
                 self.custodian.try_again(now)
-                if self.ending:
-                    self.state.ask(name, Stop(self.ending, self.me))
+                self.end.forget(name)
         return self._said(now)
 
     def seek(self, now: float, name: str) -> list[Effect]:
         """A neighbour may know of another end: it is asked, or told the one that is known here."""
-        if name in self.neighbours.names:
-            self.state.ask(name, Stop(self.ending, self.me) if self.ending else Seek(0, self.me))
+        self.end.told = {key for key in self.end.told if key[0] != name}
+        if name in self.neighbours.names and not self.ending:
+            self.state.ask(name, Seek(0, self.me))
         return self._said(now)
 
     def tick(self, now: float) -> list[Effect]:
@@ -187,7 +188,7 @@ class Core:
 
     def halt(self, now: float, cause: Cause, sentence: str) -> list[Effect]:
         """End the run for a reason from outside, such as its time limit."""
-        self._end(cause, sentence)
+        self.end.halt(now, cause, sentence)
         return self._said(now)
 
     # --- how it is --------------------------------------------------------------------------------------------------
@@ -232,7 +233,14 @@ class Core:
         """The agents whose data the model does not have, as far as is known here: never met, or counted out."""
         messages_here = (custody.message for _, custody in self.state.custodies())
         newest = max(messages_here, key=lambda message: message.hop, default=None)
-        return () if newest is None else self.settings.names_at(~self.visits.counted(newest.payload))
+        result = self.ending.result if self.ending else b""
+        if newest is None and not result:
+            return ()
+        counted = np.zeros(self.settings.size, bool) if newest is None else self.visits.counted(newest.payload)
+        if result:  # which may be newer than what was seen here; but who has left is not missing
+            left = counted & ~self.visits.inside(newest.payload) if newest else counted
+            counted = left | (np.frombuffer(result, "<f8")[-self.settings.size :] > 0)
+        return self.settings.names_at(~counted)
 
     # --- visits -----------------------------------------------------------------------------------------------------
 
@@ -241,7 +249,7 @@ class Core:
         sight = self.state.sight(m)
         self.neighbours.doubts.works(message.sender)
         if self.ending:
-            self.state.reply(question_number, self._ended(message.sender))
+            self.state.reply(question_number, self.end.asked(message.sender))
         elif sight and message.epoch < sight.epoch:
             self.state.reply(question_number, Accepted())
             self.state.report(Report("absorbed", m, message.epoch, message.hop))
@@ -253,6 +261,8 @@ class Core:
     def _visit(self, now: float, message: Token, question_number: int | None) -> None:
         state, m, epoch, parcel = self.state, message.token, message.epoch, message.payload
         gone, sight = self.neighbours.gone(now, m, parcel), state.sight(m)
+        gone = np.maximum(gone, self.end.absent(now, message.hop, parcel))
+        gone[self.index] = 0.0
         holder = self.rows.get("holder") or self.visits.holder(self.objective)
         forgot = parcel.met[self.index] > (
             sight.hop if sight else 0
@@ -270,7 +280,7 @@ class Core:
             words = f"the account of token {m} has been recounted more often than can be counted"
             state.stop(Ending("lost", words))
             if question_number is not None and self.ending:
-                state.reply(question_number, self._ended(message.sender))
+                state.reply(question_number, self.end.asked(message.sender))
             return
         if (outcome := self._outcome(known)) is None:
             if question_number is not None:
@@ -298,7 +308,7 @@ class Core:
         if before and before.giver != message.sender:
             self.custodian.tell(m, before)
         self.custodian.start(now, m)
-        self._end_if_due(now, m, message.hop + 1, parcel)
+        self.end.look(now, m, message.hop + 1, parcel)
 
     def _outcome(self, known: Any) -> tuple[Any, Any, Parcel] | None:
         """The result of the visit; None if it is not finite, because a matrix is singular, or if the model is too
@@ -310,76 +320,6 @@ class Core:
                 return None
             finite = all(np.isfinite(flat(tree)).all() for tree in outcome)
             return outcome if finite and np.abs(outcome[0].z).sum() < BEYOND else None
-
-    # --- the end ----------------------------------------------------------------------------------------------------
-
-    def _end_if_due(self, now: float, m: int, hop: int, parcel: Parcel) -> None:
-        """After a visit of token m."""
-        hops_max = self.settings.hops_max / self.settings.tokens or messages.HOPS_MAX
-        still = 2 * max(1.0, float(parcel.members))
-        if hop >= hops_max:
-            self._end("hops", f"token {m} has made its {hops_max:.0f} hops")
-        elif self.settings.tolerance and parcel.calm >= still and self._everybody(now, parcel):
-            what = "the model has converged" if self.settings.expected is None else "the survey is complete"
-            self._stop("tolerance", f"{what}: unchanged for {int(parcel.calm)} visits of token {m}")
-
-    def _everybody(self, now: float, parcel: Parcel) -> bool:
-        """Whether all agents were met, and all are in the model but for those that are known to be gone since.
-
-        The run waits for agents that were never met, but not without a limit: they may have died before.
-        """
-        waits = self.visits.exact and now - self.begun_s < self.settings.wait_s
-        founders, expected = len(self.settings.agents), self.settings.expected
-        if expected is not None:
-            return not parcel.recounting and not (waits and (expected & ~self.visits.counted(parcel)).any())
-        if parcel.recounting or (waits and not parcel.met[:founders].all()):
-            return False
-        known = np.append(np.ones(founders, bool), parcel.met[founders:] > 0)
-        return bool(parcel.members >= np.count_nonzero(known & (parcel.buried == 0)))
-
-    def _end(self, cause: Cause, sentence: str) -> None:
-        """Ends the run at a limit: a run that has not converged by then may be diverging."""
-        if self.ending is not None:  # this is called at every step from then on, and a loss takes long to compute
-            return
-        trains = self.settings.expected is None and "holder" in self.rows
-        if trains and divergence.has_diverged(self.objective, self.rows["holder"].z):
-            sentence = f"{sentence}, and the model has diverged by then (noticed by {self.me})"
-            self.state.stop(Ending("diverged", sentence))
-            return
-        self._stop(cause, sentence)
-
-    def _stop(self, cause: Cause, sentence: str) -> None:
-        """With the result, where one is needed: that of the newest token here."""
-        ending = Ending(cause, sentence)
-        if self.settings.result:
-            newest = [(self._order(custody.message), m) for m, custody in self.state.custodies()]
-            if newest:
-                order, m = max(newest)
-                numbers = self.visits.result(self.rows[f"custody/{m}"].message.payload)
-                order = (int(cause == "asked"), *order)  # what a person asks for counts more than any result
-                ending = ending._replace(order=order, result=numbers.astype("<f8").tobytes())
-        self.state.stop(ending)
-
-    def _order(self, message: Token) -> tuple[int, ...]:
-        """Of two results the one with more agents in it counts, then the newer one."""
-        inside = int(self.visits.inside(message.payload).sum())
-        return inside, message.epoch.number, message.hop, message.token, self.index
-
-    def _told(self, stop: Stop) -> None:
-        """A neighbour says that the run has ended."""
-        ending = stop.ending
-        if self.settings.result and not ending.result and ending.cause not in ("diverged", "lost"):
-            self._end(ending.cause, ending.words)  # it had none to end with, and this agent may have one
-        else:
-            self.state.stop(ending)
-        if self.ending is not None and self.ending.order > ending.order:
-            self.state.ask(stop.sender, Stop(self.ending, self.me))
-
-    def _ended(self, sender: str) -> Ended:
-        """The answer to one that does not know of the end. A result may be longer than an answer, so it is told."""
-        if self.settings.result and self.ending:
-            self.state.ask(sender, Stop(self.ending, self.me))
-        return Ended(self.ending._replace(result=b"") if self.ending else Ending("lost", ""))
 
     # --- and after each input ---------------------------------------------------------------------------------------
 
@@ -395,6 +335,9 @@ class Core:
             if self.leaving and not self.left:
                 self.departure.look(now)
             self.state.saying.append(Wake(self._wake_s(now)))
+        self.end.tell(now)
+        if times := self.end.times():
+            self.state.saying.append(Wake(min(times)))
         return self.state.said(now)
 
     def _wake_s(self, now: float) -> float:

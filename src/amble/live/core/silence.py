@@ -20,7 +20,7 @@ class Silence:
         """If a token was not seen for long: ask the neighbours, and if none has seen it, reissue the last copy."""
         custodian, state, settings = self.custodian, self.custodian.state, self.custodian.settings
         seen_s = custodian.seen_s[m]
-        if not custodian.visits.exact or now - seen_s < settings.silence_s or now < self._due_s(m):
+        if not custodian.visits.exact or now < self._due_s(m):
             return
         if self.sought_s.get(m, -math.inf) <= seen_s:
             self.sought_s[m] = now
@@ -35,16 +35,24 @@ class Silence:
                 custodian.reissue(now, m, custody or self._beginning(m))
 
     def _due_s(self, m: int) -> float:
-        """When a token that is not seen is asked for; not by all at once."""
-        settings, me = self.custodian.settings, self.custodian.state.me
-        return self.custodian.seen_s[m] + settings.silence_s * (
-            1 + draw(settings, me, m, settings.indices[me], SILENCE)
-        )
+        """When a token that is not seen is asked for; not by all at once.
+
+        In a stage that follows another, the agent that it begins at was up just before. So where that one is a
+        neighbour, and is down, the token may well have gone with it.
+        """
+        settings, state = self.custodian.settings, self.custodian.state
+        later = 1 + draw(settings, state.me, m, settings.indices[state.me], SILENCE)
+        due_s = self.custodian.seen_s[m] + settings.silence_s * later
+        first = next((name for name in state.neighbours.down_s if settings.indices[name] == settings.first(m)), None)
+        if first is None or not settings.follows or state.sight(m) is not None:
+            return due_s
+        since_s = max(self.custodian.seen_s[m], state.neighbours.down_s[first])
+        return min(due_s, since_s + settings.patience_s * later)
 
     def _beginning(self, m: int) -> Custody:
         """A token in its initial state: its first agent may have died before any other had the token."""
         custodian = self.custodian
-        epoch = Epoch(0, m % len(custodian.settings.agents))
+        epoch = Epoch(0, custodian.settings.first(m))
         return Custody(Token(m, epoch, 0, custodian.state.me, custodian.visits.parcel(m)), "", "", Sight(epoch, 0))
 
     def answered(self, now: float, question: Seek, answer: Answer | None) -> None:
@@ -60,9 +68,6 @@ class Silence:
     def times(self, now: float) -> Iterator[float]:
         """When something is due."""
         settings = self.custodian.settings
-        for m, seen_s in self.custodian.seen_s.items():
-            silent_s = seen_s + settings.silence_s
-            yield silent_s
-            if now >= silent_s:
-                yield self._due_s(m)
-                yield self.sought_s.get(m, now) + settings.patience_s
+        for m in self.custodian.seen_s:
+            yield self._due_s(m)
+            yield self.sought_s.get(m, now) + settings.patience_s

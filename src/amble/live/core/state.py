@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from amble.live.core.effects import Ask, Custody, Effect, Left, Persist, Reply, Report, Share, Sight, Visit
-from amble.live.core.message import Answer, Ending, Question, Stop
+from amble.live.core.message import Answer, Ending, Question
 from amble.live.core.neighbours import Neighbours
 
 
@@ -68,17 +68,11 @@ class State:
         self.saying.append(report)
 
     def stop(self, ending: Ending) -> None:
-        """The run ends, if it has not ended before, or not with a result of this order; everybody near is told."""
+        """The run ends, if it has not ended before, or not with a result of this order."""
         if self.ending is None or ending.order > self.ending.order:
             ending = ending._replace(words=ending.words or "no reason was given")
             self.persist({"stopped": ending})
             self.report(Report("stopped", words=ending.words))
-            self.flood()
-
-    def flood(self) -> None:
-        for name in self.neighbours.up:
-            if self.ending:
-                self.ask(name, Stop(self.ending, self.me))
 
     def said(self, now: float) -> list[Effect]:
         """All that was said since this was last asked."""

@@ -1,6 +1,7 @@
 """Collects the status and the record of agents from their folders. Journals are opened read-only."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from amble.live.records.record import Record
 from amble.live.settings.agent_config import FILE, AgentConfig, agents_in
 
 JOURNAL = "journal.db"
+NOTHING = (), (), journal_file.ARITHMETIC  # of an agent that never began
 
 
 def agent_folders(paths: Iterable[Path], unreadable: bool = False) -> dict[str, Path]:
@@ -44,13 +46,16 @@ def folders_in(folder: Path) -> list[Path]:
 
 
 def read_configs(folders: Mapping[str, Path]) -> dict[str, AgentConfig]:
-    """The agents' settings, which must be of one run."""
-    configs = {name: AgentConfig.read(folder) for name, folder in folders.items()}
+    """The agents' settings, which must be of one run. In a run with a survey, an agent that left or died early may know
+    of no agreement, or of an older one; all settings have the one that most agents know."""
+    configs = {name: AgentConfig.read(folder, agreed=False) for name, folder in folders.items()}
     first = next(iter(configs))
     for name, config in configs.items():
         if config.digest != configs[first].digest:
             raise AmbleError(f"{folders[first]} and {folders[name]} are of two runs; give folders of one.")
-    return configs
+    known = Counter(config.agreement for folder in folders.values() if (config := AgentConfig.read(folder)).agreement)
+    ((agreement, _),) = known.most_common(1) or ((None, 0),)
+    return configs if agreement is None else {name: config.agreed(agreement) for name, config in configs.items()}
 
 
 def collect(folders: Mapping[str, Path]) -> Record:
@@ -59,7 +64,9 @@ def collect(folders: Mapping[str, Path]) -> Record:
     config = next(iter(configs.values()))
     visits, events, arithmetics = {}, {}, set()
     for name, folder in folders.items():
-        visits[name], events[name], arithmetic = _read_journal(folder / JOURNAL, config.digest, name)
+        path = folder / JOURNAL
+        other = config.surveyed is not None and journal_file.run_of(path) != config.digest  # it took no part in this
+        visits[name], events[name], arithmetic = NOTHING if other else _read_journal(path, config.digest, name)
         arithmetics.add(arithmetic)
     said = {name: status.as_record(status.read(folder)) for name, folder in folders.items()}
     names = {index: name for each in configs.values() for name, index in each.protocol_settings().indices.items()}
@@ -70,7 +77,7 @@ def collect(folders: Mapping[str, Path]) -> Record:
 
 def _read_journal(path: Path, run: str, name: str) -> tuple[tuple[Visited, ...], tuple[Event, ...], int]:
     if not path.is_file():
-        return (), (), journal_file.ARITHMETIC  # it never began
+        return NOTHING
     index, log = ending(path, "-shm"), ending(path, "-wal")
     had_index = index.exists()
     whole = not log.exists() or not log.stat().st_size

@@ -105,7 +105,7 @@ class Replay:
 
     def _lay_out(self) -> None:
         """Where parcels will come from: starts, visits, and reissues, each of the newest before it."""
-        names, begun = self.record.agents[: self.record.founders], dict[Issue, Any]()
+        begun = dict[Issue, Any]()
         for agent in self.agents.values():
             for line in agent.lines:
                 self._place(Issue(agent.name, line.token, line.hop, Epoch(line.epoch, line.author)))
@@ -118,10 +118,11 @@ class Replay:
                 elif event.hop == 0:  # from the beginning, by one who never had it
                     begun[issue] = self._recounted(self.visits.parcel(event.token), event)
                 self._place(issue)
-        for m in range(self.record.tokens):
-            start = Issue(names[m % len(names)], m, 0, Epoch(0, m % len(names)))
-            self._place(start)
-            begun[start] = self.visits.parcel(m)
+            for line in agent.lines:  # by its own hands
+                if (line.giver, line.hop) == (agent.name, 1):
+                    start = Issue(agent.name, line.token, 0, Epoch(0, agent.index))
+                    self._place(start)
+                    begun[start] = self.visits.parcel(line.token)
         for issue, parcel in begun.items():
             self._left_hands(issue, parcel)
 
@@ -218,7 +219,9 @@ class Replay:
 
     def _left(self, halted: bool) -> list[str]:
         left = ["the replay was stopped before its end"] if halted else []
-        lacking = [name for name in self.record.agents if name and name not in self.agents]
+        visited = {name for name, lines in self.record.visits.items() if lines}
+        unknown = {name for name in self.record.agents if name not in self.record.visits}
+        lacking = [name for name in self.record.agents if name in (visited | unknown) - self.agents.keys() - {""}]
         left += [f"the data of {name} are missing here" for name in lacking]
         for agent in self.agents.values():
             if not halted and agent.done < len(agent.lines):
