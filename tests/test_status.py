@@ -333,7 +333,7 @@ def test_how_far_the_model_moves_is_over_a_lap_of_one_token():
 
 def test_the_rate_is_that_of_the_last_seconds():
     gauge = saying.Gauge(begun_s=0.0)
-    rates = [gauge.hops_per_s(k / 2, 10 * min(k, 20)) for k in range(1, 41)]  # 20 hops/s for 10 s, then none
+    rates = [gauge.pace(k / 2, 10 * min(k, 20)).hops_per_s for k in range(1, 41)]  # 20 hops/s for 10 s, then none
     assert rates[:20] == pytest.approx([20.0] * 20)
     assert rates[24] == pytest.approx(10.0)
     assert rates[-1] == 0.0
