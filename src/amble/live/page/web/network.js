@@ -3,7 +3,7 @@
 import { put, shape, write } from "./draw.js";
 
 const CIRCLE_FROM = 150; // as many agents stand in a circle
-const NAMES_MAX = 60; // more names would cover each other; a pointer on a node shows its name
+const NAMES_MAX = 30; // more names would cover each other; a pointer on a node shows its name
 const ROUNDS = 300;
 // a shape and a sign for each state, so that colour is never needed to tell them apart
 export const LOOKS = {
@@ -26,6 +26,7 @@ export function layout(count, links, fixed = []) {
   const at = Array.from({ length: count }, (_, k) => fixed[k]?.slice() || [Math.cos(angle(k)), Math.sin(angle(k))]);
   if (count > CIRCLE_FROM || count < 4) return at;
   const ideal = 1.6 / Math.sqrt(count);
+  const pull = Math.min(1, (1.5 * count) / links.length); // many links would pull all nodes into one place
   for (let round = 0; round < ROUNDS; round += 1) {
     const push = at.map(() => [0, 0]);
     const move = (i, j, force) => {
@@ -36,7 +37,7 @@ export function layout(count, links, fixed = []) {
       push[i][0] += x * by; push[i][1] += y * by; push[j][0] -= x * by; push[j][1] -= y * by;
     };
     for (let i = 0; i < count; i += 1) for (let j = 0; j < i; j += 1) move(i, j, (far) => (ideal * ideal) / far);
-    for (const [i, j] of links) move(i, j, (far) => -(far * far) / ideal);
+    for (const [i, j] of links) move(i, j, (far) => (-pull * far * far) / ideal);
     const most = 0.15 * (1 - round / ROUNDS);
     at.forEach((each, k) => {
       if (fixed[k]) return;
@@ -135,7 +136,8 @@ export class Network {
       put(this.tokens[m], "visibility", place ? "visible" : "hidden");
       if (!place) return;
       const turn = (2 * Math.PI * m) / Math.max(3, this.tokens.length) - Math.PI / 2;
-      const off = (k) => [this.points[k][0] + (this.radius + 5) * Math.cos(turn), this.points[k][1] + (this.radius + 5) * Math.sin(turn)];
+      const around = this.radius + (this.tokens.length > 5 ? 11 : 5);
+      const off = (k) => [this.points[k][0] + around * Math.cos(turn), this.points[k][1] + around * Math.sin(turn)];
       const [a, b] = [off(place.from), off(place.to)];
       put(this.tokens[m], "transform", `translate(${[0, 1].map((i) => (a[i] + (b[i] - a[i]) * place.part).toFixed(1)).join(" ")})`);
     });

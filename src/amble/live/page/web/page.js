@@ -153,7 +153,8 @@ function begin() {
   write(byId("title"), about.title);
   const from = about.seen_from
     ? `This page shows what ${about.seen_from} knows: itself, its links, and the tokens that came by. ` : "";
-  const unseen = about.unseen.length ? `Not seen from here: ${about.unseen.join(", ")}. ` : "";
+  const more = about.unseen.length > 8 ? ` and ${about.unseen.length - 8} more` : "";
+  const unseen = about.unseen.length ? `Not seen from here: ${about.unseen.slice(0, 8).join(", ")}${more}. ` : "";
   const kept = about.live ? "" : "A finished run, from its record. ";
   write(byId("scope"), `${kept}${from}${unseen}${about.method ? `Method: ${about.method}.` : ""}`);
   byId("scope").hidden = false;
