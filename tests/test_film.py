@@ -337,7 +337,8 @@ def test_the_film_of_a_record_has_its_states_visits_tokens_and_events():
     assert states_at(30.5) == ["ended", "ended", "left"]
     assert frames[-1]["state"] == "ended"
     assert [agent[1] for agent in at(6.05)["agents"]] == [2, 2, 2]
-    assert at(6.05)["agents"][0][4:] == [0.1, 0.02]  # means of a visit and its wait
+    assert at(6.05)["agents"][2][2:] == [pytest.approx(1 / (0.05 * 30.5), rel=1e-3), None, 0.1, 0.02]
+    assert at(6.05)["agents"][0][2:] == [0.0, None, None, None]  # no visit lately
     assert at(12.0)["agents"][1][2] is None  # no rate of one that is down
     token = at(6.05)["tokens"][0]
     assert token[:5] == [2, 0, True, 0, 6]
