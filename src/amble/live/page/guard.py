@@ -33,7 +33,7 @@ class Guard:
         """The status code of a request that is refused."""
         if headers.get("host") not in self.hosts:
             return 421
-        if not secrets.compare_digest(path.split("/")[1].encode(), self.secret.encode()):
+        if not secrets.compare_digest(f"{path}/".split("/")[1].encode(), self.secret.encode()):
             return 403
         origin, reads = headers.get("origin"), method in ("GET", "HEAD")
         return None if origin in self.origins or (reads and origin is None) else 403

@@ -26,6 +26,7 @@ class Server:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((HOST, port))
+            self._socket.listen()  # from now on a browser waits for an answer, and is not refused
         except OSError as error:
             self._socket.close()
             raise AmbleError(f"port {port} cannot be used ({error.strerror}); give another with --port.") from error
