@@ -86,7 +86,7 @@ class Browser:
         return self.ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def text(self, selector):
-        return self.run("return document.querySelector(arguments[0])?.textContent ?? null", selector)
+        return self.run("return document.querySelector(arguments[0])?.textContent ?? ''", selector)
 
     def texts(self, selector):
         return self.run("return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent)", selector)

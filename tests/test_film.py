@@ -307,12 +307,15 @@ def test_an_agent_was_down_from_its_last_sign_of_life_until_its_next_start():
 
 
 def test_one_that_was_killed_for_good_is_down_and_one_at_the_end_is_not():
-    def ended(last):
-        record = Record("run", ("a",), 1, 1, {"a": (visit(1, 1, 0.0, "b"), visit(2, 2, last, "b"))}, {"a": ()}, {})
+    def ended(last, **more):
+        visits = {"a": (visit(1, 1, 0.0, "b"), visit(2, 2, last, "b"))}
+        record = Record("run", ("a", "b"), 2, 1, visits, {"a": (), "b": ()} | more, {})
         return [change.state for change in life_of(record, "a", BEGAN_S + 30.0)]
 
     assert ended(20.0) == ["joining", "up", "down"]
-    assert ended(29.0) == ["joining", "up"]
+    assert ended(29.0) == ["joining", "up"]  # all were interrupted
+    assert ended(29.0, b=(told("stopped", 29.5),)) == ["joining", "up", "down"]  # it did not hear of the end
+    assert ended(29.0, a=(told("stopped", 29.5),)) == ["joining", "up", "ended"]
 
 
 def test_the_film_of_a_record_has_its_states_visits_tokens_and_events():
@@ -337,8 +340,9 @@ def test_the_film_of_a_record_has_its_states_visits_tokens_and_events():
     assert states_at(30.5) == ["ended", "ended", "left"]
     assert frames[-1]["state"] == "ended"
     assert [agent[1] for agent in at(6.05)["agents"]] == [2, 2, 2]
-    assert at(6.05)["agents"][2][2:] == [pytest.approx(1 / (0.05 * 30.5), rel=1e-3), None, 0.1, 0.02]
-    assert at(6.05)["agents"][0][2:] == [0.0, None, None, None]  # no visit lately
+    assert at(9.05)["agents"][2][2:] == [pytest.approx(2 / 5, rel=1e-3), None, 0.1, 0.02]  # over 5 s
+    assert at(15.9)["agents"][1][2:] == [None] * 4  # it is down
+    assert at(16.5)["agents"][1][2:] == [0.0, None, None, None]  # no visit lately
     assert at(12.0)["agents"][1][2] is None  # no rate of one that is down
     token = at(6.05)["tokens"][0]
     assert token[:5] == [2, 0, True, 0, 6]

@@ -43,7 +43,10 @@ def life_of(record: Record, name: str, until_s: float) -> list[Change]:
             state = "up" if joined_s < event.time_s else "joining"
             changes += [Change(signs[before - 1], "down"), Change(event.time_s, state)]
     changes += [Change(event.time_s, LAST[event.kind]) for event in events if event.kind in LAST]
-    if not {"left", "stopped"} & {event.kind for event in events} and until_s - signs[-1] > FROZEN_S:
+    if not {"left", "stopped"} & {event.kind for event in events} and (
+        until_s - signs[-1] > FROZEN_S
+        or any(told.kind == "stopped" for each in record.events.values() for told in each)
+    ):  # it was not there when the run ended
         changes.append(Change(signs[-1], "down"))
     return sorted(changes, key=lambda change: change.time_s)
 

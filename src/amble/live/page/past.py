@@ -21,7 +21,7 @@ from amble.problem.prediction import METRICS
 from amble.results.run import Run
 
 FRAMES = 1000  # of a film, however long
-RATE_S, RATE_PART = 5.0, 0.05  # rates and means are over so long, but no longer than this part of the run
+RATE_S, RATE_PART = 5.0, 0.2  # rates and means are over so long, but no longer than this part of the run
 
 Links = Sequence[tuple[str, str]]
 

@@ -120,10 +120,12 @@ export class Network {
       put(path, "d", OUTLINES[outlined]);
       write(sign, signed);
     });
-    const drawn = String(frame.cut);
-    if (this.drawn !== `${drawn}:${this.about.links.length}`) {
-      this.drawn = `${drawn}:${this.about.links.length}`;
-      const down = new Set(frame.cut);
+    const gone = frame.agents.map(([number]) => ["down", "left", "refused"].includes(this.about.states[number]));
+    const down = new Set(frame.cut);
+    this.about.links.forEach(([i, j], k) => { if (gone[i] || gone[j]) down.add(k); });
+    const drawn = `${[...down]}:${this.about.links.length}`;
+    if (this.drawn !== drawn) {
+      this.drawn = drawn;
       const line = ([i, j]) => `M${this.points[i].map(Math.round).join(" ")}L${this.points[j].map(Math.round).join(" ")}`;
       put(this.links, "d", this.about.links.filter((_, k) => !down.has(k)).map(line).join(""));
       put(this.cut, "d", this.about.links.filter((_, k) => down.has(k)).map(line).join(""));

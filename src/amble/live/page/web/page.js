@@ -68,7 +68,7 @@ function header(frame) {
   const chip = connection && follow ? connection : states[frame.state];
   write(byId("state"), chip);
   put(byId("state"), "class", `chip ${connection && follow ? "lost" : frame.state}`);
-  write(byId("elapsed"), clock(time));
+  write(byId("elapsed"), clock(time, !film.about.live && film.end - film.begin < 60));
   write(byId("up"), `${runs.length} of ${frame.agents.length}`);
   write(byId("visits"), whole(sum(1)));
   write(byId("rate"), rate(sum(2)));
@@ -159,12 +159,18 @@ function begin() {
   write(byId("scope"), `${kept}${from}${unseen}${about.method ? `Method: ${about.method}.` : ""}`);
   byId("scope").hidden = false;
   byId("live").hidden = !about.live;
-  byId("play").hidden = byId("speed").hidden = about.live && film.last?.state !== "ended";
-  const fit = (film.end - film.begin) / PLAYED_S;
-  const nearest = SPEEDS.reduce((best, each) => (Math.abs(Math.log(each / fit)) < Math.abs(Math.log(best / fit)) ? each : best), 1);
-  byId("speed").replaceChildren(...SPEEDS.map((each) => element("option", { value: each }, `${each}×`)));
-  byId("speed").value = String(nearest);
+  byId("play").hidden = byId("speed").hidden = true;
   network.prepare(about);
+}
+
+// a run that has ended can be played again, by default in about half a minute
+function playable() {
+  if (!byId("play").hidden) return;
+  byId("play").hidden = byId("speed").hidden = false;
+  const fit = (film.end - film.begin) / PLAYED_S || 1;
+  const far = (speed) => Math.abs(Math.log(speed / fit));
+  byId("speed").replaceChildren(...SPEEDS.map((each) => element("option", { value: each }, `${each}×`)));
+  byId("speed").value = String(SPEEDS.reduce((best, each) => (far(each) < far(best) ? each : best)));
 }
 
 function redraw() {
@@ -198,7 +204,7 @@ function results() {
   const finished = film.last.state === "ended" || (over && over.model && film.last.state === "down");
   byId("results").hidden = !finished || !over;
   if (!finished) return;
-  byId("play").hidden = byId("speed").hidden = false;
+  playable();
   const text = ended ? ended.text : "the run was ended early";
   const headline = byId("headline");
   const more = over ? [" ", element("a", { href: "#results" }, "Results")] : [];
@@ -241,6 +247,7 @@ async function load() {
   redraw();
   go(film.about.live ? Infinity : film.end);
   if (film.about.live) { listen(); return; }
+  playable();
   over = await ask("end");
   results();
 }
