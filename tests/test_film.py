@@ -376,6 +376,13 @@ def test_a_record_of_one_visit_is_a_film_too():
     assert (last["state"], last["agents"][0][1], last["tokens"][1][0]) == ("running", 1, NOBODY)
 
 
+def test_agents_whose_record_is_missing_are_named_and_not_shown():
+    whole = recorded()
+    part = whole._replace(visits={"bob": whole.visits["bob"]}, events={"bob": whole.events["bob"]})
+    about = json.loads(past.film_of(part, "mine", "", [("bob", "ann")]).whole())["about"]
+    assert (about["agents"], about["unseen"], about["links"]) == (["bob"], ["ann", "cay"], [])
+
+
 def test_a_film_holds_no_digest_and_nothing_else_of_a_token():
     """A record has digests of tokens; a film has times, places and counts only."""
     record = recorded()

@@ -29,9 +29,9 @@ Links = Sequence[tuple[str, str]]
 def film_of(
     record: Record, title: str, method: str, links: Links = (), run: Run | None = None, here: Collection[str] = ()
 ) -> Film:
-    """The film of a record; without `links`, those that tokens took are shown. `run` has the curves of its model, and
-    the folders of the agents in `here` can be read."""
-    names = tuple(name for name in record.agents if name)
+    """The film of a record, with the agents that it is of; without `links`, those that tokens took are shown. `run` has
+    the curves of its model, and the folders of the agents in `here` can be read."""
+    names = tuple(name for name in record.agents if name in record.visits)
     places = {name: place for place, name in enumerate(names)}
     lines = [(name, visit) for name, visits in record.visits.items() for visit in visits]
     ways = links or [(visit.giver, name) for name, visit in lines]
@@ -41,7 +41,7 @@ def film_of(
         title=title, method=method, live=False, began_s=min(signs), tokens=record.tokens, agents=names,
         links=tuple(sorted({(min(pair), max(pair)) for pair in ends})),
         here=tuple(name in here for name in names),
-        unseen=tuple(name for name in names if name not in record.visits),
+        unseen=tuple(name for name in record.agents if name and name not in record.visits),
     )  # fmt: skip
     t = np.linspace(0.0, max(signs) - min(signs), FRAMES)
     lives = {name: life_of(record, name, max(signs)) for name in names}

@@ -229,7 +229,6 @@ function listen() {
     if (step.about) network.prepare(film.about);
     if (step.events && step.events.length) write(byId("news"), step.events[step.events.length - 1].text);
     if (document.hidden) return;
-    if (film.frames.length === 1) begin();
     redraw();
     if (film.last.state === "ended") results();
     show();
