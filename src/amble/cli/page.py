@@ -30,7 +30,7 @@ not the run.
 `amble page bundle/north --port 8800 --no-browser` - for ssh -L 8800:127.0.0.1:8800
 """
 
-BROWSER = "Open the browser."
+QUIET = "Print the page's address, and open no browser."
 ENDED = (130, 143)  # exit codes of a command that was asked to end
 
 
@@ -41,7 +41,7 @@ def page(
         typer.Argument(help="Agents' folders, a folder that contains several, or a record.npz.", show_default=False),
     ],
     port: Annotated[int, typer.Option(help="The port; 0 is any free one.", min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help=BROWSER)] = True,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help=QUIET)] = False,
 ) -> None:
     from amble.errors import need
 
@@ -52,7 +52,7 @@ def page(
     from amble.progress import interruptible
 
     with interruptible() as asked, Server(open_page([path.absolute() for path in folders]), port) as server:
-        tell(server.url, browser)
+        tell(server.url, not no_browser)
         say("Ctrl-C ends the page.")
         while not asked.event.wait(3600.0):
             pass

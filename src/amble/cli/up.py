@@ -7,7 +7,7 @@ import typer
 
 from amble.cli.app import app, console, say
 from amble.cli.listed import WithNames
-from amble.cli.page import BROWSER, Shown
+from amble.cli.page import QUIET, Shown
 
 UP_HELP = """Train on this machine with real agents: one process per agent, its own rows, mTLS between them, no server.
 
@@ -101,7 +101,7 @@ def up(
     out: Annotated[Path, typer.Option("--out", "-o", help="A new folder for all files.")] = Path("amble-up"),
     again: Annotated[bool, typer.Option("--again", help="Replace the run that is in that folder.")] = False,
     page: Annotated[bool, typer.Option("--page", help="Show the run in the browser (see: amble page).")] = False,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help=f"Of --page: {BROWSER}")] = True,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help=f"Of --page: {QUIET}")] = False,
 ) -> None:
     from amble.live.threads import one_thread
 
@@ -138,7 +138,7 @@ def up(
             density=density,
             seed=seed,
             pause_s=pause,
-            shown=Shown(page, browser),
+            shown=Shown(page, not no_browser),
         )
         return
     for name in ("columns", "reference"):
@@ -152,7 +152,7 @@ def up(
         "sizes": None if sizes is None else parse_sizes(sizes), "methods": [parse(method)],
     }  # fmt: skip
     settings = Experiment().with_settings({key: value for key, value in given.items() if value is not None})
-    with Shown(page, browser) as shown, interruptible(patient=True) as asked:
+    with Shown(page, not no_browser) as shown, interruptible(patient=True) as asked:
         plan = live.prepare(settings, _said(stop), out.resolve(), again, pause, start)
         for note in filter(None, [settings.target_note(plan.target), *plan.config.notes()]):
             say(note, "note:")

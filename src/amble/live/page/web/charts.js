@@ -17,8 +17,9 @@ export class Chart {
     box.append(element("figure", {}, element("figcaption", {}, title, " ", this.now), this.svg));
   }
 
-  draw(frames, begin, end) {
-    const width = this.svg.clientWidth || 300;
+  get width() { return this.svg.clientWidth || 300; }
+
+  draw(width, frames, begin, end) {
     put(this.svg, "viewBox", `0 0 ${width} ${HEIGHT}`);
     const step = Math.max(1, Math.ceil(frames.length / width));
     const points = [];
@@ -34,7 +35,7 @@ export class Chart {
     if (!this.log && low > 0 && low < high / 2) low = 0; // a rate begins at zero
     if (high - low < 1e-9 * Math.abs(high) + 1e-300) [low, high] = this.log ? [low - 0.5, high + 0.5] : [Math.min(0, low), high || 1];
     const ticks = this.log ? powers(low, high) : steps(low, high);
-    this.x = (t) => EDGE.left + ((t - begin) / (end - begin || 1)) * (width - EDGE.left - EDGE.right);
+    this.x = (t) => EDGE.left + ((Math.min(t, end) - begin) / (end - begin || 1)) * (width - EDGE.left - EDGE.right);
     const y = (v) => HEIGHT - EDGE.bottom - ((v - low) / (high - low)) * (HEIGHT - EDGE.top - EDGE.bottom);
     this.grid.replaceChildren(...ticks.flatMap((at) => {
       const label = shape("text", { x: EDGE.left - 6, y: y(at), dy: ".32em", "text-anchor": "end" });

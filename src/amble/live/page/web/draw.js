@@ -25,6 +25,10 @@ export function put(node, attribute, value) {
   if (node.getAttribute(attribute) !== String(value)) node.setAttribute(attribute, value);
 }
 
+export function hide(node, hidden) {
+  if (node.hidden !== hidden) node.hidden = hidden;
+}
+
 export const NONE = "–";
 
 export function whole(value) {

@@ -2,7 +2,7 @@
 
 import { Chart } from "./charts.js";
 import { ask, confirmed, Detail } from "./dialogs.js";
-import { byId, clock, element, number, put, rate, shape, size, whole, write } from "./draw.js";
+import { byId, clock, element, hide, number, put, rate, shape, size, whole, write } from "./draw.js";
 import { after, Film } from "./film.js";
 import { LOOKS, Network, outline } from "./network.js";
 import { Agents, Events, Tokens } from "./tables.js";
@@ -24,6 +24,7 @@ let playing = 0; // when a replay was last moved on; 0: it stands
 let over = null; // what the run has come to
 let charts = [];
 let connection = "";
+let drawn = 0; // up to when the charts are: they are drawn once a second, or when a line has grown by a pixel
 
 const say = (text) => { write(byId("news"), text); write(byId("headline"), text); };
 const detail = new Detail(say);
@@ -73,9 +74,10 @@ function header(frame) {
   write(byId("visits"), whole(sum(1)));
   write(byId("rate"), rate(sum(2)));
   write(byId("heard"), size(frame.bytes));
-  byId("stop").hidden = !(film.about.live && film.last.state === "running" && connection !== "closed");
+  hide(byId("stop"), !(film.about.live && film.last.state === "running" && connection !== "closed"));
   put(byId("network"), "aria-label", `The network: ${runs.length} of ${frame.agents.length} agents run, ${frame.tokens.length} tokens`);
-  document.title = `${chip} · ${film.about.title}`;
+  const title = `${chip} · ${film.about.title}`;
+  if (document.title !== title) document.title = title;
 }
 
 function notes(frame) {
@@ -189,7 +191,9 @@ function redraw() {
     ];
     charts = made.map((each) => new Chart(byId("charts"), ...each));
   }
-  charts.forEach((chart) => chart.draw(film.frames, film.begin, film.end));
+  const widths = charts.map((chart) => chart.width); // read before anything is drawn, which would lay out the page again
+  charts.forEach((chart, k) => chart.draw(widths[k], film.frames, film.begin, film.end));
+  drawn = film.end;
   marks();
 }
 
@@ -229,7 +233,7 @@ function listen() {
     if (step.about) network.prepare(film.about);
     if (step.events && step.events.length) write(byId("news"), step.events[step.events.length - 1].text);
     if (document.hidden) return;
-    redraw();
+    if (step.about || step.events || film.end - drawn >= Math.max(1, (film.end - film.begin) / 200)) redraw();
     if (film.last.state === "ended") results();
     show();
     animate();

@@ -1,6 +1,6 @@
 // The tables of agents and tokens, and the list of events.
 
-import { byId, clock, element, NONE, number, rate, size, span, whole, write } from "./draw.js";
+import { byId, clock, element, NONE, number, put, rate, size, span, whole, write } from "./draw.js";
 
 const EVENTS_SHOWN = 100;
 const COLUMNS = [ // title, the cell's text, and what it is sorted by
@@ -40,7 +40,7 @@ export class Agents {
       const added = !this.rows[k];
       if (added) this.add(row, k);
       COLUMNS.forEach(([, text], c) => write(c ? this.rows[k].cells[c] : this.rows[k].querySelector("button"), text(row)));
-      this.rows[k].className = row.state;
+      put(this.rows[k], "class", row.state);
       if (added) this.body.append(this.rows[k]);
     });
   }
