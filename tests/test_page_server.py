@@ -401,9 +401,12 @@ def test_what_no_page_can_be_opened_on_is_said(tmp_path, monkeypatch, capsys, pa
     assert re.search(sentence, capsys.readouterr().err)
 
 
-def test_a_port_that_is_taken_is_said(client, bundle):
+def test_a_port_that_cannot_be_used_is_said(client, bundle):
     with pytest.raises(amble.AmbleError, match=r"port \d+ cannot be used"):
         Server(open_page([bundle]), client.server.port)
+    for port in (-1, 65536):
+        with pytest.raises(amble.AmbleError, match=f"--port {port} was given; give 1 to 65535"):
+            Server(open_page([bundle]), port)
 
 
 def test_a_run_is_named_by_what_it_is_of(bundle, tmp_path):

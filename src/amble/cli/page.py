@@ -40,7 +40,7 @@ def page(
         list[Path],
         typer.Argument(help="Agents' folders, a folder that contains several, or a record.npz.", show_default=False),
     ],
-    port: Annotated[int, typer.Option(help="The port; 0 is any free one.", min=0, max=65535)] = 0,
+    port: Annotated[int, typer.Option(help="The port; 0 is any free one.")] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help=QUIET)] = False,
 ) -> None:
     from amble.errors import need

@@ -20,6 +20,8 @@ class Server:
     def __init__(self, opened: Opened, port: int = 0) -> None:
         uvicorn = need("uvicorn", "page")
         need("starlette", "page")
+        if not 0 <= port < 2**16:
+            raise AmbleError(f"--port {port} was given; give 1 to 65535, or 0 for any free one.")
         self.opened = opened
         self._closing, self._halt = threading.Event(), Flag()
         self._socket = socket.socket()
