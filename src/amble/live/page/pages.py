@@ -44,7 +44,7 @@ class Pages:
         routes = [
             Route("/", _file(WEB.joinpath("page.html"))),
             Route("/base.css", _file(files("amble.report").joinpath("base.css"))),
-            *(Route(f"/{file.name}", _file(file)) for file in WEB.iterdir()),
+            *(Route(f"/{file.name}", _file(file)) for file in WEB.iterdir() if _kind(file) is not None),
             Route("/film", self.film),
             Route("/frames", self.frames),
             Route("/agent/{name}", self.agent),
@@ -112,9 +112,12 @@ class Pages:
         from starlette.responses import PlainTextResponse, StreamingResponse
 
         after = request.headers.get("last-event-id") or request.query_params.get("after", "")
-        if self.streams >= STREAMS_MAX or not after.lstrip("-").isdigit():
-            return PlainTextResponse("", status_code=503 if self.streams >= STREAMS_MAX else 400)
-        return StreamingResponse(self._stream(int(after)), media_type="text/event-stream")
+        if self.streams >= STREAMS_MAX:
+            return PlainTextResponse("", status_code=503)
+        try:
+            return StreamingResponse(self._stream(int(after)), media_type="text/event-stream")
+        except ValueError:
+            return PlainTextResponse("", status_code=400)
 
     async def _stream(self, n: int) -> AsyncIterator[bytes]:
         """Each new frame; what the run has come to; and that the server ends."""
@@ -149,11 +152,15 @@ class Pages:
             self.streams -= 1
 
 
+def _kind(file: Traversable) -> str | None:
+    return KINDS.get(file.name.rpartition(".")[2])
+
+
 def _file(file: Traversable) -> Callable[[Any], Any]:
     from starlette.responses import Response
 
-    content, kind = file.read_bytes(), KINDS[file.name.rpartition(".")[2]]
-    return lambda _: Response(content, media_type=kind)
+    content = file.read_bytes()
+    return lambda _: Response(content, media_type=_kind(file))
 
 
 def _json(content: bytes) -> Any:
