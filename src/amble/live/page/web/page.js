@@ -233,7 +233,8 @@ function listen() {
     if (step.about) network.prepare(film.about);
     if (step.events && step.events.length) write(byId("news"), step.events[step.events.length - 1].text);
     if (document.hidden) return;
-    if (step.about || step.events || film.end - drawn >= Math.max(1, (film.end - film.begin) / 200)) redraw();
+    const due = film.end - drawn >= Math.max(1, (film.end - film.begin) / 200);
+    if (due || step.about || step.events || film.last.state !== "running") redraw();
     if (film.last.state === "ended") results();
     show();
     animate();
