@@ -19,6 +19,10 @@ from amble.live import process, status
 from amble.live.agent import saying
 from amble.live.cluster.cluster import Cluster, configure, rows_of
 from amble.live.control import glance, leaving, stopping, view
+from amble.live.core.effects import Report, Visit
+from amble.live.core.message import Epoch
+from amble.live.journal.journal import Event
+from amble.live.records import collect
 from amble.live.settings.agent_config import FILE
 from amble.live.status import Sight, Status, Wait
 from amble.results import model_file, model_reading
@@ -350,10 +354,65 @@ def test_how_far_the_model_moves_is_over_a_lap_of_one_token():
 
 def test_the_rate_is_that_of_the_last_seconds():
     gauge = saying.Gauge(begun_s=0.0)
-    rates = [gauge.hops_per_s(k / 2, 10 * min(k, 20)) for k in range(1, 41)]  # 20 hops/s for 10 s, then none
+    rates = [gauge.pace(k / 2, 10 * min(k, 20)).hops_per_s for k in range(1, 41)]  # 20 hops/s for 10 s, then none
     assert rates[:20] == pytest.approx([20.0] * 20)
     assert rates[24] == pytest.approx(10.0)
     assert rates[-1] == 0.0
+
+
+def test_how_long_visits_and_waits_take_is_a_mean_of_the_last_seconds():
+    gauge = saying.Gauge(begun_s=0.0)
+    assert gauge.pace(0.5, 0) == (0.0, None, None)
+    paces = []
+    for k in range(1, 21):  # for 10 s two visits per second, of 0.1 s after 0.2 s; then of 0.3 s after 0.4 s
+        visit = Visit(0, Epoch(2, 0), k, "b", k, None, None)
+        gauge.kept(visit, "c", 100.0 + k, *((0.2, 0.1) if k <= 10 else (0.4, 0.3)))
+        paces.append(gauge.pace(0.5 + k / 2, k))
+    assert paces[9] == pytest.approx((2.0, 0.1, 0.2))
+    assert paces[14] == pytest.approx((2.0, 0.2, 0.3))
+    assert paces[19] == pytest.approx((2.0, 0.3, 0.4))
+    assert gauge.pace(30.0, 20) == (0.0, None, None)
+    assert len(gauge.recent) == status.RECENT_MAX
+    assert gauge.recent[-1] == status.Recent(120.0, 0, 2, 20, "b", "c")
+
+
+def test_a_status_has_the_last_events_and_a_record_does_not():
+    gauge = saying.Gauge(begun_s=0.0)
+    for k in range(30):
+        gauge.told(Event.of(Report("recount", 1, Epoch(k, 0), 7, "b", ("b",)), 10.0 + k))
+    said = Status(name="a", events=tuple(gauge.events), recent=tuple(gauge.recent))
+    assert len(said.events) == status.EVENTS_MAX
+    assert said.events[-1] == status.Told("recount", 39.0, 1, 29, 7, "b", ("b",))
+    assert not {"events", "recent", "process", "reason"} & status.as_record(said).keys()
+
+
+def test_an_agent_tells_of_its_last_visits_and_of_each_of_its_starts(tmp_path):
+    cluster = make(tmp_path / "run")
+    with cluster:
+        cluster.start_all()
+        wait_for(lambda: cluster.status("agent01").visits > 2 * status.RECENT_MAX)
+        said = cluster.status("agent01")
+        assert len(said.recent) == status.RECENT_MAX
+        assert {visit.token for visit in said.recent} == {0, 1}
+        assert {visit.giver for visit in said.recent} | {visit.to for visit in said.recent} <= {
+            *said.up,
+            *said.down,
+            "",
+        }
+        assert [event.kind for event in said.events] == ["start"]
+        assert said.visit_s >= 0.01  # the pause
+        cluster.kill("agent01")
+        cluster.start("agent01")
+        wait_for(lambda: len([event for event in cluster.status("agent01").events if event.kind == "start"]) == 2)
+        assert run("stop", cluster.folder).returncode == 0
+        wait_for(lambda: not cluster.running())
+    gathered = collect.collect(collect.agent_folders([cluster.folder]))
+    starts = {
+        name: [event.time_s for event in events if event.kind == "start"] for name, events in gathered.events.items()
+    }
+    assert {name: len(times) for name, times in starts.items()} == {"agent00": 1, "agent01": 2, "agent02": 1}
+    assert starts["agent01"] == sorted(starts["agent01"])
+    assert cluster.status("agent01").events[0].time_s == starts["agent01"][0]
 
 
 def test_the_status_of_a_run_has_its_rate_and_how_far_the_model_moves(tmp_path):

@@ -175,7 +175,7 @@ def test_the_record_is_one_file_without_data(done, tmp_path):
     assert told.returncode == 0
     gathered = record.load(tmp_path / "run" / record.FILE)
     assert gathered == collect.collect(collect.agent_folders([folder]))
-    assert gathered.counts() == {"stopped": 4}
+    assert gathered.counts() == {"start": 4, "stopped": 4}
     order = [(visit.token, visit.epoch, visit.hop) for _, visit in gathered.in_order()]
     assert order == sorted(order)
     with np.load(tmp_path / "run" / record.FILE) as held:

@@ -10,6 +10,7 @@ from amble.cli import (  # noqa: F401 (they add their commands)
     draw,
     joining,
     live,
+    page,
     path,
     predict,
     record,

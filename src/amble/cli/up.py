@@ -7,6 +7,7 @@ import typer
 
 from amble.cli.app import app, console, say
 from amble.cli.listed import WithNames
+from amble.cli.page import QUIET, Shown
 
 UP_HELP = """Train on this machine with real agents: one process per agent, its own rows, mTLS between them, no server.
 
@@ -101,6 +102,8 @@ def up(
     seed: Annotated[int, typer.Option(help="Network, split and walk follow from it.")] = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="A new folder for all files.")] = Path("amble-up"),
     again: Annotated[bool, typer.Option("--again", help="Replace the run that is in that folder.")] = False,
+    page: Annotated[bool, typer.Option("--page", help="Show the run in the browser (see: amble page).")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help=f"Of --page: {QUIET}")] = False,
 ) -> None:
     from amble.live.threads import one_thread
 
@@ -137,6 +140,7 @@ def up(
             density=density,
             seed=seed,
             pause_s=pause,
+            shown=Shown(page, not no_browser),
         )
         return
     if missing != "refuse":
@@ -152,7 +156,7 @@ def up(
         "sizes": None if sizes is None else parse_sizes(sizes), "methods": [parse(method)],
     }  # fmt: skip
     settings = Experiment().with_settings({key: value for key, value in given.items() if value is not None})
-    with interruptible(patient=True) as asked:
+    with Shown(page, not no_browser) as shown, interruptible(patient=True) as asked:
         plan = live.prepare(settings, _said(stop), out.resolve(), again, pause, start)
         for note in filter(None, [settings.target_note(plan.target), *plan.config.notes()]):
             say(note, "note:")
@@ -161,7 +165,8 @@ def up(
             raise typer.Exit(asked.code)
         title = f"{data}: {agents} agents, {method}, {settings.network} network; Ctrl-C stops"
         with live.start(plan) as cluster:  # which holds the folder, so that nobody replaces it meanwhile
-            lost = live.watch(plan, cluster, title, asked.is_set)
+            shown.open(plan.folder, plan.problem.name)
+            lost = live.watch(plan, cluster, title, asked.is_set, shown.measured)
             model = live.finish(plan, cluster)
             if isinstance(model, live.NoModel):
                 say(f"{model.why}; the agents' logs are in {out}/.", "no model was written:")
@@ -188,7 +193,7 @@ def _said(settings: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _sites(data: Path, out: Path, again: bool, **settings: Any) -> None:
+def _sites(data: Path, out: Path, again: bool, shown: Shown, **settings: Any) -> None:
     """A run of sites that agree on the model by a survey."""
     from amble.cli.summary import text_of
     from amble.live.cluster import sites
@@ -196,13 +201,14 @@ def _sites(data: Path, out: Path, again: bool, **settings: Any) -> None:
     from amble.live.records import collect
     from amble.progress import interruptible
 
-    with interruptible(patient=True) as asked:
+    with shown, interruptible(patient=True) as asked:
         plan = sites.prepare(data, out.resolve(), again, **settings)
         for note in plan.config.notes():
             say(note, "note:")
         title = f"{data}: {len(plan.files)} sites, {plan.config.method.label}; Ctrl-C stops"
         say(f"sites: {', '.join(plan.files)}")
         with sites.start(plan) as cluster:
+            shown.open(plan.folder, data.resolve().name)
             lost = sites.watch(cluster, title, asked.is_set)
             model = sites.finish(plan, cluster)
             if isinstance(model, live.NoModel):

@@ -15,6 +15,8 @@ from amble.live.process import Process
 FILE, FORMAT = "status.json", 2
 BYTES_MAX = 1_000_000  # some hundred neighbours and tokens take far less
 PRIVATE = ("reason", "likely_cause", "process")  # these quote the agent's rows, or describe its machine
+LATELY = ("recent", "events")  # a record has all of them anyway
+RECENT_MAX, EVENTS_MAX = 16, 20
 
 # unstarted: there is no status yet. joining: no token of another agent has come yet. ending: the run has ended, and the
 # agent tells its neighbours. ended: the agent has, with the run. stopped: it ended early. refused: it did not start.
@@ -46,6 +48,29 @@ class Wait(msgspec.Struct, frozen=True):
     token: int | None = None
 
 
+class Recent(msgspec.Struct, frozen=True, array_like=True):
+    """One of the agent's last visits: who sent the token, and whom it is for now."""
+
+    time_s: float
+    token: int
+    epoch: int
+    hop: int
+    giver: str
+    to: str
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One of the last events in the agent's journal."""
+
+    kind: str
+    time_s: float
+    token: int = -1
+    epoch: int | None = None
+    hop: int = 0
+    words: str = ""  # for people
+    buried: tuple[str, ...] = ()  # of a recount or reissue: the agents that were counted out when it began
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The default is the status before the agent has written any."""
 
@@ -57,6 +82,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     process: Process | None = None
     visits: int = 0
     hops_per_s: float = 0.0  # over the last seconds
+    visit_s: float | None = None  # the mean of these visits; None: there was none
+    wait_s: float | None = None  # and how long their tokens had waited for the agent
     bytes: int = 0  # heard
     up: tuple[str, ...] = ()  # neighbours
     down: tuple[str, ...] = ()
@@ -73,6 +100,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     silent: tuple[str, ...] = ()  # in the closing survey: who is in the model, and has not given yet
     model: bool = False  # whether it has one
     stage: Literal["", "opening", "training", "closing"] = ""  # of a run with surveys
+    recent: tuple[Recent, ...] = ()  # the last visits of this process
+    events: tuple[Told, ...] = ()  # the last ones, also of earlier processes
 
     @property
     def hops_seen(self) -> int:
@@ -102,7 +131,7 @@ def changed(status: Status, **fields: Any) -> Status:
 def as_record(status: Status) -> dict[str, Any]:
     """For a run's record, which holds plain JSON and leaves the agent's machine."""
     fields = msgspec.json.decode(msgspec.json.encode(status), type=dict[str, Any])
-    return {key: value for key, value in fields.items() if key not in PRIVATE}
+    return {key: value for key, value in fields.items() if key not in PRIVATE + LATELY}
 
 
 def _first(content: dict[str, Any]) -> dict[str, Any]:

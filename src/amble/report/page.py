@@ -55,7 +55,7 @@ def page_text(page: Page) -> str:
     home = files("amble.report")
     return Template(home.joinpath("page.html").read_text("utf-8")).substitute(
         title=join(page.title),
-        style=home.joinpath("page.css").read_text("utf-8"),
+        style="\n".join(home.joinpath(name).read_text("utf-8") for name in ("base.css", "page.css")),
         body="\n".join(body),
         curves=curves.replace("<", "\\u003c"),  # no text of a run may end the script
         plotly=plotly,

@@ -14,6 +14,7 @@ from pathlib import Path
 from amble.errors import AmbleError
 from amble.live import status
 from amble.live.agent.node import Node
+from amble.live.agent.private import PRIVATE
 from amble.live.agent.stages import LiveCourse, Surveyed, Training
 from amble.live.journal.file import InUse, in_use
 from amble.live.process import condition, this_process
@@ -112,7 +113,8 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
             why, todo = "the run was ended in its opening survey", "start a new run"
         if node.core.likely_cause:
             why, todo = "the run has diverged", f"change what caused it, and train again: {node.core.likely_cause}"
-        log.error("%s has no model and wrote none, because %s; %s", config.name, why, todo)
+        level = PRIVATE if node.core.likely_cause else logging.ERROR
+        log.log(level, "%s has no model and wrote none, because %s; %s", config.name, why, todo)
         return Ended.WITHOUT_A_MODEL
     if node.trained is not None and node.trained.missing:  # not of the closing survey, which may lack others
         log.warning("the model does NOT have the data of %s", ", ".join(node.trained.missing))

@@ -29,7 +29,7 @@ from amble.live.core.stages import CLOSING, OPENING, TRAINING, Stages, Steps
 from amble.live.formats import wire
 from amble.live.formats.shape import Shape
 from amble.live.journal.file import Unwritable
-from amble.live.journal.journal import Journal
+from amble.live.journal.journal import Event, Journal
 from amble.live.seldom import Seldom, more
 from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
@@ -92,6 +92,8 @@ class Node:
         self.bytes = status.read(folder).bytes  # heard, including before a restart
         self.begun_s = time.monotonic()
         self.gauge = saying.Gauge(self.begun_s)
+        for event in self.journal.events(status.EVENTS_MAX):
+            self.gauge.told(event)
         before_s = self.journal.elapsed_s()
         # the start of the run here: when a token first came from another agent, shifted by the time that this agent was
         # down; the system's clock has no effect, and an agent that is alone waits
@@ -240,6 +242,8 @@ class Node:
         if invitation is not None:
             transport.announce(invitation)
         self.doubled = transport.doubled
+        if not patient:
+            self._say_started()
         try:
             self._do(self.sequence.start(time.monotonic()), transport)
             while not self._finished():
@@ -280,6 +284,13 @@ class Node:
                 if not patient or self.ending.wait(1.0):
                     raise
                 log.warning("%s The agent tries again.", error)
+
+    def _say_started(self) -> None:
+        """In the journal too, so that a record tells until when an agent was down."""
+        if self.core.ending is None:
+            with contextlib.suppress(AmbleError):  # a visit waits for a full disk; this does not
+                self.journal.event(started := Report("start"), time_s := time.time())
+                self.gauge.told(Event.of(started, time_s))
 
     def _elapsed_s(self, now: float, every_s: float) -> float | None:
         """How long the run has lasted here, if it is time to store that again; else None."""
@@ -364,7 +375,8 @@ class Node:
         which = f" token={report.token}" if report.token >= 0 else ""
         which += f" epoch={report.epoch.number} hop={report.hop}" if report.epoch else ""
         log.log(TOLD[report.kind], "%s%s%s", report.kind, which, f": {report.words}" if report.words else "")
-        self._kept(partial(stage.journal.event, report, time.time()))
+        self._kept(partial(stage.journal.event, report, time_s := time.time()))
+        self.gauge.told(Event.of(report, time_s))
 
     def _answer(self, ask: Ask, stage: Stage) -> Callable[[bytes | None], None]:
         return lambda data: self.answered(ask, data, stage)
@@ -379,7 +391,11 @@ class Node:
             self.ending.wait(max(0.0, self.visit_s + self._pause_s(effect.visit, stage) - time.monotonic()))
             elapsed_s = self._elapsed_s(time.monotonic(), KEEP_S)
         compute_s = time.monotonic() - self.visit_s
-        self._kept(partial(stage.journal.persist, effect, time.time(), self.waited_s, compute_s, elapsed_s))
+        time_s = time.time()
+        self._kept(partial(stage.journal.persist, effect, time_s, self.waited_s, compute_s, elapsed_s))
+        if effect.visit is not None:
+            to = effect.rows[f"custody/{effect.visit.token}"].to
+            self.gauge.kept(effect.visit, to, time_s, self.waited_s, compute_s)
         self.visit_s, self.waited_s = time.monotonic(), 0.0
 
     def _pause_s(self, visit: Visit, stage: Stage) -> float:

@@ -22,6 +22,7 @@ from amble.errors import AmbleError
 from amble.files import write_whole
 from amble.live.agent import described as described_sites
 from amble.live.agent.ended import judged, model_from
+from amble.live.agent.private import PRIVATE
 from amble.live.core import packing
 from amble.live.core.message import Accepted, Ending
 from amble.live.core.protocol import Core
@@ -262,7 +263,7 @@ class Surveyed:
                 out = model.in_units(held.X, held.y, Extras(held.sample_weight, held.offset))
                 test = (out.X, out.y, held.sample_weight, out.offset)
             except AmbleError as error:  # a level or a label that only they have; the model itself is well
-                log.warning("the model is not tested on the held-out rows of %s: %s", self.config.name, error)
+                log.log(PRIVATE, "the model is not tested on the held-out rows of %s: %s", self.config.name, error)
         return sums_of(
             model.loss_name, w, inner.X, inner.y, train.sample_weight, inner.offset,
             classes=len(model.labels), test=test,

@@ -18,7 +18,7 @@ from amble.live.cluster import cluster
 from amble.live.cluster.cluster import Cluster
 from amble.live.cluster.folder import MADE, RUN, check_folder, hold, remove
 from amble.live.control import glance
-from amble.live.control.view import View
+from amble.live.control.view import DISTANCE, View
 from amble.live.core import divergence, visits
 from amble.live.records import collect, export, record, replay
 from amble.live.settings.agent_config import AgentConfig
@@ -41,6 +41,8 @@ REFUSED_S = 2.0  # after a site was refused: others may be, for the same reason
 PATIENCE_S, START_S = 4.0, 0.25  # all agents start at once: the more there are, the later is the last
 WORSE = 10.0  # times the loss that the run began with; see has_diverged
 OPTIMUM_MAX = 2000  # unknowns, beyond which finding the optimum may take longer than the run
+
+Measured = Callable[[dict[str, float]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,13 +117,18 @@ def begin(folder: Path, again: bool, about: dict[str, Any], create: Callable[[],
     return agents
 
 
-def watch(plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool]) -> dict[str, str]:
-    """Start all agents and show them until they have ended, or `halt` is true; return those that failed, and why."""
+def watch(
+    plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool], measured: Measured = lambda _: None
+) -> dict[str, str]:
+    """Start all agents and show them until they have ended, or `halt` is true; return those that failed, and why.
+    `measured` gets what is known of each model that is shown."""
     w = plan.optimum() if plan.problem.task == "regression" else None
 
     def measure(model: Array) -> dict[str, float]:
         figures = {METRICS[plan.problem.task]: plan.problem.metric(model)} if plan.problem.heldout else {}
-        return figures | ({} if w is None else {"distance to the optimum": distance(model, w)})
+        figures |= {} if w is None else {DISTANCE: distance(model, w)}
+        measured(figures)
+        return figures
 
     return follow(agents, title, measure, halt)
 

@@ -16,6 +16,7 @@ from amble.live.core.message import printable
 LINE_S = 3.0
 SURVEYS = {"opening": "opening survey", "training": "training", "closing": "closing survey"}
 LOOK_S = 0.5
+DISTANCE = "distance to the optimum"  # the name of a figure
 STYLES = {"up": "green", "joining": "cyan", "leaving": "cyan", "ending": "cyan", "down": "red", "refused": "red"}
 
 

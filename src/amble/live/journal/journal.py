@@ -68,13 +68,18 @@ class Event(NamedTuple):
     time_s: float
     buried: tuple[str, ...] = ()  # of a recount or reissue: the agents that were counted out when it began
 
+    @classmethod
+    def of(cls, report: Report, time_s: float) -> "Event":
+        number, author = report.epoch or (None, None)
+        return cls(report.kind, report.token, number, author, report.hop, report.words, time_s, report.buried)
 
-def read_events(connection: sqlite3.Connection) -> tuple[Event, ...]:
-    """In their order, from a journal of any format that is read."""
+
+def read_events(connection: sqlite3.Connection, last: int = -1) -> tuple[Event, ...]:
+    """In their order, from a journal of any format that is read; all of them, or so many of the last."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     columns = [name for name in Event._fields if version == journal_file.FORMAT or name != "buried"]
-    lines = connection.execute(f"SELECT {', '.join(columns)} FROM events ORDER BY number")
-    return tuple(event_of(dict(zip(columns, line, strict=True))) for line in lines)
+    lines = connection.execute(f"SELECT {', '.join(columns)} FROM events ORDER BY number DESC LIMIT ?", (last,))
+    return tuple(event_of(dict(zip(columns, line, strict=True))) for line in lines)[::-1]
 
 
 def event_of(fields: dict[str, Any]) -> Event:
@@ -160,9 +165,7 @@ class Journal:
 
     def event(self, report: Report, time_s: float) -> None:
         """One line among the events."""
-        epoch = report.epoch or (None, None)
-        line = (report.kind, report.token, *epoch, report.hop, report.words, time_s, json.dumps(report.buried))
-        work: list[Work] = [(EVENT, [line])]
+        work: list[Work] = [(EVENT, [(*Event.of(report, time_s)[:-1], json.dumps(report.buried))])]
         if self.visits_max:
             with sentences(self.path):
                 (last,) = self.connection.execute("SELECT max(number) FROM events").fetchone()
@@ -195,9 +198,10 @@ class Journal:
         with sentences(self.path):
             return [Visited(*line) for line in self.connection.execute("SELECT * FROM visits ORDER BY number")]
 
-    def events(self) -> list[Event]:
+    def events(self, last: int = -1) -> list[Event]:
+        """All of them, or so many of the last."""
         with sentences(self.path):
-            return list(read_events(self.connection))
+            return list(read_events(self.connection, last))
 
     def _write(self, work: list[Work]) -> None:
         with sentences(self.path):

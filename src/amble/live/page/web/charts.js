@@ -1,0 +1,76 @@
+// Small charts of the run's time: a line, a few ticks, and the moment that is shown.
+
+import { clock, element, put, shape, tick, write } from "./draw.js";
+
+const HEIGHT = 130;
+const EDGE = { left: 52, right: 8, top: 8, bottom: 20 };
+
+export class Chart {
+  // `value(frame)` is the line; `text(value)` writes one number; with `log` the axis is logarithmic
+  constructor(box, title, value, text, { log = false } = {}) {
+    Object.assign(this, { value, text, log });
+    this.now = element("output");
+    this.svg = shape("svg", { height: HEIGHT, role: "img", "aria-label": title });
+    this.grid = this.svg.appendChild(shape("g", { class: "grid" }));
+    this.line = this.svg.appendChild(shape("path", { class: "line" }));
+    this.head = this.svg.appendChild(shape("path", { class: "head" }));
+    box.append(element("figure", {}, element("figcaption", {}, title, " ", this.now), this.svg));
+  }
+
+  get width() { return this.svg.clientWidth || 300; }
+
+  draw(width, frames, begin, end) {
+    put(this.svg, "viewBox", `0 0 ${width} ${HEIGHT}`);
+    const step = Math.max(1, Math.ceil(frames.length / width));
+    const points = [];
+    frames.forEach((frame, k) => {
+      const v = this.value(frame);
+      if (Number.isFinite(v) && (!this.log || v > 0) && (k % step === 0 || k === frames.length - 1)) points.push([frame.t, v]);
+    });
+    const scaled = (v) => (this.log ? Math.log10(v) : v);
+    let low = Infinity;
+    let high = -Infinity;
+    for (const [, v] of points) { low = Math.min(low, scaled(v)); high = Math.max(high, scaled(v)); }
+    if (low > high) [low, high] = [0, 1];
+    if (!this.log && low > 0 && low < high / 2) low = 0; // a rate begins at zero
+    if (high - low < 1e-9 * Math.abs(high) + 1e-300) [low, high] = this.log ? [low - 0.5, high + 0.5] : [Math.min(0, low), high || 1];
+    const ticks = this.log ? powers(low, high) : steps(low, high);
+    this.x = (t) => EDGE.left + ((Math.min(t, end) - begin) / (end - begin || 1)) * (width - EDGE.left - EDGE.right);
+    const y = (v) => HEIGHT - EDGE.bottom - ((v - low) / (high - low)) * (HEIGHT - EDGE.top - EDGE.bottom);
+    this.grid.replaceChildren(...ticks.flatMap((at) => {
+      const label = shape("text", { x: EDGE.left - 6, y: y(at), dy: ".32em", "text-anchor": "end" });
+      label.textContent = tick(this.log ? 10 ** at : at, this.text);
+      return [shape("path", { d: `M${EDGE.left} ${y(at)}H${width - EDGE.right}` }), label];
+    }), ...[[begin, "start"], [end, "end"]].map(([t, anchor]) => {
+      const label = shape("text", { x: this.x(t), y: HEIGHT - 5, "text-anchor": anchor });
+      label.textContent = clock(t, end - begin < 10);
+      return label;
+    }));
+    put(this.line, "d", points.map(([t, v], k) => `${k ? "L" : "M"}${this.x(t).toFixed(1)} ${y(scaled(v)).toFixed(1)}`).join(""));
+  }
+
+  // the moment that is shown
+  mark(frame, t) {
+    const v = this.value(frame);
+    write(this.now, Number.isFinite(v) ? this.text(v) : "");
+    if (this.x) put(this.head, "d", `M${this.x(t).toFixed(1)} ${EDGE.top}V${HEIGHT - EDGE.bottom}`);
+  }
+}
+
+function steps(low, high) {
+  const rough = (high - low) / 3;
+  const unit = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((k) => k * unit).find((each) => each >= rough);
+  const ticks = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) ticks.push(k * step);
+  return ticks;
+}
+
+function powers(low, high) {
+  const first = Math.ceil(low - 1e-9);
+  const last = Math.floor(high + 1e-9);
+  const step = Math.max(1, Math.ceil((last - first) / 3));
+  const ticks = [];
+  for (let power = first; power <= last; power += step) ticks.push(power);
+  return ticks.length ? ticks : [low, high];
+}
