@@ -24,6 +24,7 @@ exclude_patterns = ["made/examples"]
 myst_heading_anchors = 4
 root_doc = "index"
 highlight_language = "none"
+smartquotes = False  # many quotation marks here are of TOML and Python
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"

@@ -45,8 +45,8 @@ def read(app: Any, docname: str, source: list[str]) -> None:  # noqa: ARG001 - a
     if docname.startswith("made/"):
         return
     text = DRAWING.sub(_inlined, source[0])
-    text = LINK.sub(lambda link: _link(DOCS, DOCS, link), text)
     text = MARK.sub(lambda mark: PARTS[mark[1]](), text)
+    text = LINK.sub(lambda link: _link(DOCS, DOCS, link), text)
     text = api.MARK.sub(lambda mark: api.reference(mark[1]), text)
     source[0] = with_contents(text) if docname == "index" else text
 

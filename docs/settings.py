@@ -27,35 +27,44 @@ IN_FILES = (
     "methods",
 )  # written otherwise than as options
 HEADS = ("key", "value", "default", "what it is")
-NOTES = {  # what a dict of kinds has no comment for
+RUN = {  # what a dict of kinds has no comment for
     "name": "of the run",
     "room": "places for agents that join later",
-    "links": "who is linked to whom",
-    "network": "instead of links",
+    "links": "who is linked to whom; or a table `[network]`",
+    "method": "how tokens learn",
+    "model": "what they learn",
+    "stop": "when the run ends",
     "agents": "who takes part",
+}
+NETWORK = {
     "kind": "ring, complete, random, grid or geometric",
     "density": 'of kind = "random": the share of all links that it has',
     "seed": "of the kinds that are drawn at random",
-    "host": "where others reach the agent",
+}
+AGENT = {
+    "name": "of the agent, and of its folder",
+    "host": "where others reach it",
     "port": "where it listens",
-    "data": "its data file, in its folder",
+    "data": "its rows; or name them when the agent is started",
 }
 
 
 def run_file() -> str:
     """Every table of a run file, and an example."""
     tables = {
-        "The run": kinds_table({key: kind for key, kind in config.RUN.items() if kind.description != "a table"}),
+        "The run": kinds_table({key: config.RUN[key] for key in RUN}, RUN),
         "`[method]`": "`name`, one of the walks in [methods.md](methods.md), and its settings by their names.",
-        "`[model]`": fields_table(Model, {"start": config.START["start"]}),
+        "`[model]`": fields_table(
+            Model, more=(("start", config.START["start"], "the initial model; without it, zeros"),)
+        ),
         "`[model]` of a run with `[survey]`": fields_table(Surveyed, without=SURVEY),
         "`[survey]`": fields_table(Surveyed, only=SURVEY),
         "`[stop]`": fields_table(Stop),
-        "`[network]`": kinds_table(links.NETWORK),
+        "`[network]`": kinds_table(links.NETWORK, NETWORK),
         "`[walk]`": f"{Walk.__doc__}\n\n{fields_table(Walk)}",
         "`[timing]`": fields_table(LiveTiming),
         "`[record]`": fields_table(Retention),
-        "`[[agents]]`": kinds_table(config.AGENT),
+        "`[[agents]]`": kinds_table(config.AGENT, AGENT),
     }
     parts = [f"## {title}\n\n{text}" for title, text in tables.items()]
     return "\n\n".join([*parts, f"## The file of `amble init --example`\n\n```toml\n{bundle.EXAMPLE}```"])
@@ -73,19 +82,19 @@ def experiment_file() -> str:
     return table(HEADS, rows)
 
 
-def fields_table(settings: type, more: dict[str, toml.Kind] | None = None, only: Any = None, without: Any = ()) -> str:
+def fields_table(settings: type, more: Any = (), only: Any = None, without: Any = ()) -> str:
     told, kinds = comments(settings), toml.kinds_of(settings)
     rows = [
         (f"`{field.name}`", cell(kinds[field.name].description), default_of(field), cell(told.get(field.name, "")))
         for field in fields(settings)
         if field.name not in without and (only is None or field.name in only)
     ]
-    rows += [(f"`{key}`", cell(kind.description), "", "") for key, kind in (more or {}).items()]
+    rows += [(f"`{key}`", cell(kind.description), "", note) for key, kind, note in more]
     return table(HEADS, rows)
 
 
-def kinds_table(kinds: dict[str, toml.Kind]) -> str:
-    rows = [(f"`{key}`", cell(kind.description), cell(NOTES.get(key, ""))) for key, kind in kinds.items()]
+def kinds_table(kinds: dict[str, toml.Kind], notes: dict[str, str]) -> str:
+    rows = [(f"`{key}`", cell(kind.description), cell(notes[key])) for key, kind in kinds.items()]
     return table(("key", "value", "what it is"), rows)
 
 
