@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # the versions that amble was tested with
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test coverage lint constraints bench figures paper clean
+.PHONY: demo test coverage lint docs links constraints bench figures paper clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
@@ -30,6 +30,17 @@ lint: $(VENV)/.dev
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
+
+# the site, demo/docs/index.html, without the internet: misspelt words and warnings, such as a link that leads nowhere, are
+# errors. ARGS="-D plot_gallery=0" leaves out the pictures of the gallery
+docs: $(VENV)/.dev
+	$(BIN)/python -m codespell_lib
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs demo/docs $(ARGS)
+	@echo "open demo/docs/index.html"
+
+# whether the links to other sites still lead somewhere; without the internet it says which were not tried
+links: $(VENV)/.dev
+	$(BIN)/python docs/links.py
 
 # newer versions of everything, for every version of Python; run the tests afterwards
 constraints: $(VENV)/.dev
@@ -68,4 +79,4 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.demo
 
 clean:
-	rm -rf $(VENV) demo .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo docs/made .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Rewrites the tables of README.md and docs/reproduce.md from docs/paper.json: python docs/tables.py
+"""Rewrites the tables of README.md, docs/reproduce.md and docs/paper.md from docs/paper.json: python docs/tables.py
 
 A table is between the comments <!-- paper: NAME --> and <!-- end -->. `make paper` rewrites docs/paper.json.
 """
@@ -16,7 +16,7 @@ from amble.report.text import cell_text, quantity
 
 DOCS = Path(__file__).parent
 KEPT = DOCS / "paper.json"
-PAGES = (DOCS.parent / "README.md", DOCS / "reproduce.md")
+PAGES = (DOCS.parent / "README.md", DOCS / "reproduce.md", DOCS / "paper.md")
 BLOCK = re.compile(r"(<!-- paper: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 # a row of README's table: its name, the group, the method, what else identifies its line
 ROWS: tuple[tuple[str, str, str, dict[str, str]], ...] = (

@@ -147,7 +147,8 @@ def every_command():
 
 
 def all_options():
-    options = {name for _, command in every_command() for param in command.params for name in param.opts}
+    params = [param for _, command in every_command() for param in command.params]
+    options = {name for param in params for name in (*param.opts, *param.secondary_opts)}
     scripts = "".join(path.read_text() for path in (*ROOT.glob("benchmarks/*.py"), *ROOT.glob("tests/fuzz_*.py")))
     return options | {"--help", "--version"} | set(re.findall(r'"(--[a-z-]+)"', scripts))
 

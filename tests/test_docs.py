@@ -74,6 +74,7 @@ def test_every_example_is_tested_here():
     assert {path.suffix if path.suffix == ".toml" else path.name for path in ROOT.glob("examples/*")} == {
         ".toml",
         "demo.py",
+        "gallery",  # by test_gallery.py
         "hospitals",  # by docs/sites.md
         "hospitals.py",
     }
@@ -126,7 +127,8 @@ def test_the_service_is_started_again_until_that_is_of_no_use():
     """systemd gives up after five failures in ten seconds unless it is told not to."""
     from amble.live.agent.agent import Ended
 
-    (block,) = [block for block in blocks_of("live.md", (ROOT / "docs/live.md").read_text()) if block.language == "ini"]
+    page = (ROOT / "docs/service.md").read_text()
+    (block,) = [block for block in blocks_of("service.md", page) if block.language == "ini"]
     unit = configparser.ConfigParser()
     unit.read_string(block.text)
     assert unit["Unit"]["StartLimitIntervalSec"] == "0"

@@ -10,15 +10,20 @@ class WithNames(TyperCommand):
     """In the help, {methods}, {losses} and {networks} become lists of their registries. Only the help loads them."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        from amble.losses import LOSSES
-        from amble.networks import KINDS
-
-        lists = {"{methods}": methods_help(), "{losses}": ", ".join(LOSSES), "{networks}": ", ".join(KINDS)}
         parts: tuple[Any, ...] = (self, *self.params)
         for part in parts:
-            for mark, names in lists.items():
-                part.help = (part.help or "").replace(mark, names)
+            part.help = with_names(part.help or "")
         super().format_help(ctx, formatter)
+
+
+def with_names(text: str) -> str:
+    """The help with its lists."""
+    from amble.losses import LOSSES
+    from amble.networks import KINDS
+
+    for mark, names in (("{losses}", LOSSES), ("{networks}", KINDS)):
+        text = text.replace(mark, ", ".join(names))
+    return text.replace("{methods}", methods_help()) if "{methods}" in text else text
 
 
 def methods_help() -> str:

@@ -56,20 +56,20 @@ class Experiment:
     agents: int = 20
     how: str = "even"
     alpha: float | None = None  # of how = "dirichlet"
-    sizes: list[Any] | None = None  # of how = "by-sizes"
+    sizes: list[Any] | None = None  # of how = "by-sizes": rows per agent or, as numbers with a point, shares
     test: float = 0.2
     loss: str | None = None  # one of losses.LOSSES; without it, the task's
     ridge: float = 1e-4
     l1: float = 0.0  # the lasso's penalty, for full Relay alone
     positive: Any = False  # columns whose coefficients may not be below zero: true for all, or a list
     unpenalised: list[Any] = field(default_factory=list)  # columns without ridge and l1
-    intercept: bool = True
-    scale: bool = True
+    intercept: bool = True  # whether the model has one
+    scale: bool = True  # whether columns, and the target of a regression, get mean 0 and deviation 1
     weights: str = "rows"
     network: str = "random"
     density: float = 0.7
     walk: str = "auto"
-    timing: Any = "paper"
+    timing: Any = "paper"  # paper, link, walkman, unit, or a table: model, its settings, slowdown = {3 = 10}
     hops: int | None = None
     time_s: float | None = None
     comm_units: int | None = None
@@ -77,10 +77,10 @@ class Experiment:
     every: int | None = None
     penalised: bool = False  # F of the paper's eq. 3 and 10 as a column of the history
     seed: int = 0
-    start: list[float] | None = None  # the initial model: see amble.simulate
+    start: list[float] | None = None  # the initial model, one number per unknown: see amble.simulate
     tune: bool = False  # a step or penalty that a method is given stays as it is
     out: str = "amble-out"
-    methods: list[dict[str, Any]] = field(default_factory=lambda: PAPER_METHODS)
+    methods: list[dict[str, Any]] = field(default_factory=lambda: PAPER_METHODS)  # [[methods]]: a name and settings
 
     def with_settings(self, settings: dict[str, Any]) -> "Experiment":
         """Some settings replaced, each checked for its name and kind."""
@@ -88,9 +88,9 @@ class Experiment:
         for key, value in settings.items():
             if key not in kinds:
                 raise unknown("setting", key, kinds)
-            kind = _plain_type(kinds[key])
-            if kind in _EXPECTED and not _is_a(value, kind):
-                raise AmbleError(f"{key} = {value!r} was given; it must be {_EXPECTED[kind]}.")
+            kind = plain_type(kinds[key])
+            if kind in EXPECTED and not _is_a(value, kind):
+                raise AmbleError(f"{key} = {value!r} was given; it must be {EXPECTED[kind]}.")
         if {"by", "agents"} <= set(settings):
             raise AmbleError("by and agents were given; each value of the column is an agent, so leave agents out.")
         return replace(self, **settings)
@@ -180,10 +180,10 @@ class Experiment:
         return compare(chosen, problem, network, keep=keep, again=again, progress=progress, **options)
 
 
-_EXPECTED = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list"}
+EXPECTED = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list"}
 
 
-def _plain_type(hint: Any) -> Any:
+def plain_type(hint: Any) -> Any:
     """int for int | None, and list for list[Any]."""
     hint = get_args(hint)[0] if isinstance(hint, UnionType) else hint
     return get_origin(hint) or hint

@@ -56,23 +56,22 @@ class InUnits(NamedTuple):
 class Model:
     """What is trained. The scaling is fixed in advance, because no agent sees all rows."""
 
-    task: Annotated[str, toml.text]
+    task: Annotated[str, toml.text]  # regression or classification
     columns: Annotated[int | tuple[str, ...], columns_kind]  # how many, or their names
-    labels: Annotated[tuple[Any, ...], labels_kind] = ()  # of classification
-    ridge: Annotated[float, toml.zero_or_more] = 1e-4
-    l1: Annotated[float, toml.zero_or_more] = 0.0
+    labels: Annotated[tuple[Any, ...], labels_kind] = ()  # of classification: all that any agent may have
+    ridge: Annotated[float, toml.zero_or_more] = 1e-4  # the weight of the squared model in the loss
+    l1: Annotated[float, toml.zero_or_more] = 0.0  # the weight of its absolute values (lasso): for full Relay
     positive: Annotated[bool | tuple[str | int, ...], signs_kind] = ()  # columns whose coefficients may not be below 0
     unpenalised: Annotated[tuple[str | int, ...], chosen_kind] = ()  # columns without ridge and l1
-    intercept: Annotated[bool, toml.boolean] = True
-    # these two are for agents' files: see amble.read_file
-    target: Annotated[str | int | None, target_kind] = None
-    header: Annotated[bool | None, toml.boolean] = None
-    X_mean: Annotated[tuple[float, ...] | None, means_kind] = None
-    X_std: Annotated[tuple[float, ...] | None, spreads_kind] = None
-    y_mean: Annotated[float, toml.number] = 0.0
+    intercept: Annotated[bool, toml.boolean] = True  # whether the model has one
+    target: Annotated[str | int | None, target_kind] = None  # of agents' files; without it, the last column
+    header: Annotated[bool | None, toml.boolean] = None  # of agents' files: whether the first row has names
+    X_mean: Annotated[tuple[float, ...] | None, means_kind] = None  # what is taken from each column; without it, 0
+    X_std: Annotated[tuple[float, ...] | None, spreads_kind] = None  # what it is then divided by; without it, 1
+    y_mean: Annotated[float, toml.number] = 0.0  # the same for the target of a regression
     y_std: Annotated[float, toml.positive] = 1.0
-    loss: Annotated[str | None, toml.text] = None  # by its name; None: the usual one of the task
-    # rows per agent, in the mean over agents: an agent then counts by its rows. None: all agents count alike
+    loss: Annotated[str | None, toml.text] = None  # by its name; without it, the usual one of the task
+    # rows per agent, in the mean over agents: an agent then counts by its rows. Without it, all agents count alike
     rows_mean: Annotated[float | None, toml.positive] = None
 
     @property

@@ -57,8 +57,8 @@ AGENT = {**agent_config.PEER, "data": agent_config.file_name}
 class Walk:
     """cycle: one for all tokens; cycles: one per token; random: any neighbour. Where there is no cycle, at random."""
 
-    kind: Annotated[str, toml.text] = "cycles"
-    seed: Annotated[int, toml.seed] = 0
+    kind: Annotated[str, toml.text] = "cycles"  # cycle, cycles or random
+    seed: Annotated[int, toml.seed] = 0  # of the cycles and of random walks
 
 
 @dataclass(frozen=True)

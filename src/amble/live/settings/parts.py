@@ -23,9 +23,9 @@ zero_for_all = toml.Kind(toml.whole(0, 10**15).fits, "a whole number: how many v
 class Stop:
     """When a run ends: at the first of these that comes."""
 
-    tolerance: Annotated[float | None, below_one] = None  # the model has converged
+    tolerance: Annotated[float | None, below_one] = None  # the model moves less than this
     hops: Annotated[int | None, toml.whole(1, 10**15)] = None  # of all tokens together
-    seconds: Annotated[float | None, toml.positive] = None
+    seconds: Annotated[float | None, toml.positive] = None  # per agent, since its first token from another agent
 
 
 @dataclass(frozen=True)

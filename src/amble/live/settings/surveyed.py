@@ -31,22 +31,22 @@ share_kind = toml.Kind(lambda value: toml.number.fits(value) and 0 <= value < 1,
 class Surveyed:
     """What is asked for: the tables [model] and [survey] of such a run."""
 
-    task: Annotated[str | None, toml.text] = None
-    loss: Annotated[str | None, toml.text] = None
-    target: Annotated[str | int | None, target_kind] = None
-    columns: Annotated[tuple[str, ...] | None, names_kind] = None
-    event: Annotated[str | None, toml.text] = None
-    offset: Annotated[str | None, toml.text] = None
-    exposure: Annotated[str | None, toml.text] = None
-    weight: Annotated[str | None, toml.text] = None
-    header: Annotated[bool | None, toml.boolean] = None
-    ridge: Annotated[float, toml.zero_or_more] = 0.0
-    l1: Annotated[float, toml.zero_or_more] = 0.0
-    positive: Annotated[bool | tuple[str, ...], signs_kind] = ()
-    unpenalised: Annotated[tuple[str, ...], names_kind] = ()
-    reference: Annotated[tuple[str, ...], levels_kind] = ()
-    intercept: Annotated[bool, toml.boolean] = True
-    missing: Annotated[str, toml.text] = REFUSE
+    task: Annotated[str | None, toml.text] = None  # regression or classification; without it, by the targets
+    loss: Annotated[str | None, toml.text] = None  # by its name; without it, the usual one of the task
+    target: Annotated[str | int | None, target_kind] = None  # without it, the last column
+    columns: Annotated[tuple[str, ...] | None, names_kind] = None  # of the model; without it, all that have no role
+    event: Annotated[str | None, toml.text] = None  # for cox: the column of 1 (seen) and 0 (censored)
+    offset: Annotated[str | None, toml.text] = None  # for poisson and gamma: a column that is added
+    exposure: Annotated[str | None, toml.text] = None  # for poisson and gamma: the column of years and so on
+    weight: Annotated[str | None, toml.text] = None  # the column that says how much each row counts
+    header: Annotated[bool | None, toml.boolean] = None  # whether the first row of tables has names
+    ridge: Annotated[float, toml.zero_or_more] = 0.0  # the weight of the squared model in the loss
+    l1: Annotated[float, toml.zero_or_more] = 0.0  # the weight of its absolute values (lasso): for full Relay
+    positive: Annotated[bool | tuple[str, ...], signs_kind] = ()  # columns whose coefficients may not be below 0
+    unpenalised: Annotated[tuple[str, ...], names_kind] = ()  # columns without ridge and l1
+    reference: Annotated[tuple[str, ...], levels_kind] = ()  # what others are compared with; without it, the first
+    intercept: Annotated[bool, toml.boolean] = True  # whether the model has one
+    missing: Annotated[str, toml.text] = REFUSE  # what becomes of missing cells: refuse, mean or drop
     test: Annotated[float, share_kind] = 0.0  # of each agent's rows: held out, to say how good the model is
     bytes_max: Annotated[int, toml.whole(256, 2**20)] = 4096  # of one agent's description of its table
     wait_s: Annotated[float, toml.positive] = 600.0  # for agents that have not started
