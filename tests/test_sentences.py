@@ -18,6 +18,7 @@ ALLOWED = {
         "sentence_of",
     ): "the engine's log has no other form",
     ("live/core/custody.py", "_refused"): "a reason is logged once, for the token is offered again and again",
+    ("live/cluster/sites.py", "reasons"): "a reason that several sites have is shown once",
     ("live/control/view.py", "sentences"): "a line that stands above is not shown again",
 }
 
