@@ -26,6 +26,10 @@ _HOMES = {
     "amble.simulation.path": ["path"],
     "amble.simulation.simulate": ["resume", "simulate"],
     "amble.schedule.timing": ["Timing"],
+    "amble.tracking.mlflow": ["to_mlflow"],
+    "amble.tracking.record": ["Record"],
+    "amble.tracking.tensorboard": ["to_tensorboard"],
+    "amble.tracking.tracker": ["Tracker"],
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

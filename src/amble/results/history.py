@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amble import methods
+from amble.arrays import Array
 from amble.problem import reference
 from amble.problem.optimum import NoOptimum, Optimum, Watch
 from amble.problem.problem import Problem
@@ -21,22 +22,28 @@ def with_history(run: Run, problem: Problem, optimum: bool = True, watch: Watch 
     optimum is left out where that is not known; then `problem["optimum"]` says why.
     """
     best = reference.known(problem, watch) if optimum else NoOptimum("optimum=False was given")
-    sides = {"": run.consensus, "_local": run.local}
-    with np.errstate(all="ignore"):  # a diverged model has an infinite loss, and the run says so
-        history = costs(run) | run.history | {"objective": np.array([float(problem.value(w)) for w in run.consensus])}
-        if isinstance(best, Optimum):
-            scale = float(np.linalg.norm(best.w)) or 1.0
-            history["suboptimality"] = history["objective"] - best.value
-            for side, models in sides.items():
-                history[f"distance{side}"] = np.linalg.norm(models - best.w, axis=1) / scale
-        for side, models in sides.items():
-            history[f"metric{side}"] = problem.metrics(models)
+    history = costs(run) | run.history | quality(problem, run.consensus, run.local, best)
     about: dict[str, Any] = {"known": True, "asked": optimum, "why": None}
     metric = problem.metric(best.w) if isinstance(best, Optimum) else np.nan
     if isinstance(best, NoOptimum):
         about |= {"known": False, "why": best.why}
     described = {**run.problem, "optimum": about, "optimum_metric": None if np.isnan(metric) else metric}
     return replace(run, history=history, problem=described)
+
+
+def quality(problem: Problem, consensus: Array, local: Array, best: Optimum | NoOptimum) -> dict[str, NDArray[Any]]:
+    """The columns of the history that say how good models are."""
+    sides = {"": consensus, "_local": local}
+    with np.errstate(all="ignore"):  # a diverged model has an infinite loss, and the run says so
+        columns = {"objective": np.array([float(problem.value(w)) for w in consensus])}
+        if isinstance(best, Optimum):
+            scale = float(np.linalg.norm(best.w)) or 1.0
+            columns["suboptimality"] = columns["objective"] - best.value
+            for side, models in sides.items():
+                columns[f"distance{side}"] = np.linalg.norm(models - best.w, axis=1) / scale
+        for side, models in sides.items():
+            columns[f"metric{side}"] = problem.metrics(models)
+    return columns
 
 
 def costs(run: Run) -> dict[str, NDArray[Any]]:

@@ -26,6 +26,7 @@ from amble.results.tables import Given
 from amble.schedule.rounds import Rounds
 from amble.schedule.schedule import Schedule
 from amble.schedule.timing import Timing
+from amble.tracking.record import Record, record_of
 
 # why a run ended: a limit was reached; its model converged; somebody stopped it; it diverged; of a live run, it
 # lost a token that it could not reissue
@@ -129,6 +130,13 @@ class Run:
     def settings_text(self) -> str:
         """The method's settings in a few words."""
         return settings_text(self.method)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was chosen for the run: the method and its settings, the data, the network, the walk and the seed."""
+        own = {key: value for key, value in methods.settings(self.method).items() if value is not None}
+        about = {"data": self.problem["name"], "agents": self.network.agents, "network": self.network.name}
+        return {"method": self.method.label, **own, **about, "walk": self.walk_name, "seed": self.seed}
 
     def predict(self, X: Given, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None) -> NDArray[Any]:
         """Predictions of the run's model.
@@ -243,6 +251,24 @@ class Run:
         20
         """
         return need("pandas", "all").DataFrame(self.history)
+
+    def records(self) -> list[Record]:
+        """The history as records, to send a run that is done, saved or live, to a tracker.
+
+        Returns
+        -------
+        list of Record : what `on_record` would have been called with, and the columns that are known only now
+
+        Example
+        -------
+        >>> import amble
+        >>> run = amble.simulate(amble.Relay(), amble.split(amble.load("diabetes")), hops=20)
+        >>> with amble.to_tensorboard("curves") as tracker:
+        ...     for record in run.records():
+        ...         tracker(record)
+        """
+        rows = (dict(zip(self.history, row, strict=True)) for row in zip(*self.history.values(), strict=True))
+        return [record_of(row, self.label, 1, self.settings) for row in rows]
 
     def plot_network(self, path: str | Path) -> Path:
         """A picture of the network and of the tokens' first steps over it (the paper's figure 1).

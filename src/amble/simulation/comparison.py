@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -19,6 +19,7 @@ from amble.results.run import Run
 from amble.simulation import penalised as penalty
 from amble.simulation.running import check_problem
 from amble.simulation.simulate import simulate
+from amble.tracking.record import OnRecord, check_callback
 
 TABLE_WIDTH = 80
 REPLACE = "give another folder, or again=True to replace it"
@@ -197,6 +198,7 @@ def compare(
     optimum: bool = True,
     engine: str = "auto",
     progress: bool = True,
+    on_record: OnRecord | None = None,
     keep: str | Path | None = None,
     again: bool = False,
 ) -> Comparison:
@@ -209,6 +211,7 @@ def compare(
     progress : as of `simulate`
     penalised : the same, for those of the methods that minimise an F; at least one must
     tune : choose the step or penalty of every method first, by pilot runs; or a list, one value per method
+    on_record : as of `simulate`; a record says the number of its run
     keep : a folder in which each run is saved as soon as it is done; one that holds a comparison already is refused
     again : replace that one instead, as soon as the first run is done
 
@@ -234,6 +237,7 @@ def compare(
     for each in tuned:
         check_flags(tune=each)
     check_flags(penalised=penalised, optimum=optimum, progress=progress, again=again)
+    check_callback(on_record)
     for method in methods:
         check_penalty(check(method), problem)
     if penalised:
@@ -265,12 +269,17 @@ def compare(
             if asked.is_set():
                 break
             options |= {"penalised": penalised and penalty.has_one(method), "tune": tune_it}
+            options["on_record"] = on_record and _numbered(on_record, len(runs) + 1)
             runs.append(simulate(method, problem, network, **options))
             if keep is not None:
                 if len(runs) == 1:
                     remove_runs(Path(keep))
                 runs[-1].save(Path(keep) / file_name(len(runs), runs[-1]))
     return Comparison(tuple(runs))
+
+
+def _numbered(on_record: OnRecord, k: int) -> OnRecord:
+    return lambda record: on_record(replace(record, run=k))
 
 
 def file_name(k: int, run: Run) -> str:

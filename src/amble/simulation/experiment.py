@@ -27,6 +27,7 @@ from amble.simulation import penalised
 from amble.simulation.comparison import Comparison, compare
 from amble.simulation.planning import limits
 from amble.simulation.running import initial_model
+from amble.tracking.record import OnRecord
 
 LIMITS = ("hops", "time_s", "comm_units", "tolerance")
 # the paper's four, at the settings of its first figure (it gives gAPI-BCD none), and the tracked token rule
@@ -167,7 +168,13 @@ class Experiment:
             return None
         return f"the target is {target}, the last column of {self.data}; --target names another."
 
-    def run(self, progress: bool = True, keep: Path | None = None, again: bool = False) -> Comparison:
+    def run(
+        self,
+        progress: bool = True,
+        keep: Path | None = None,
+        again: bool = False,
+        on_record: OnRecord | None = None,
+    ) -> Comparison:
         """Everything is checked and built, then the methods run, each kept in a folder as soon as it is done. A folder
         that holds a comparison already is refused or, with `again`, has it replaced."""
         chosen, problem, network = self.build()
@@ -177,7 +184,9 @@ class Experiment:
         names = (*LIMITS, "walk", "timing", "seed", "start", "every", "penalised")
         options = {name: getattr(self, name) for name in names}
         options["tune"] = [tuned for _, tuned in self.make_methods()]
-        return compare(chosen, problem, network, keep=keep, again=again, progress=progress, **options)
+        return compare(
+            chosen, problem, network, keep=keep, again=again, progress=progress, on_record=on_record, **options
+        )
 
 
 EXPECTED = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list"}

@@ -26,6 +26,8 @@ from amble.schedule.cost import compute_seconds
 from amble.schedule.rounds import Rounds
 from amble.simulation import penalised as penalty
 from amble.simulation.planning import limits, plan, reason, record_hops
+from amble.simulation.telling import Going, Moment, Teller, told
+from amble.tracking.record import OnRecord
 
 PIECE_S = 0.2  # what is computed between two looks at the progress bar and at Ctrl-C
 
@@ -50,6 +52,7 @@ def run_once(
     engine: str = "auto",
     progress: bool = True,
     tuning: dict[str, Any] | None = None,
+    on_record: OnRecord | None = None,
 ) -> Run:
     """What `simulate` does with a method whose settings are chosen."""
     method = methods.check(method, problem)
@@ -81,8 +84,8 @@ def run_once(
         history={"penalised": np.zeros(0)} if penalised else {},
     )
     stop = limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
-    with explained(method):
-        done = stages(begun, problem, stop, tolerance, engine, progress)
+    teller = None if on_record is None else Teller(on_record, begun, problem, optimum)
+    done = told(stages(begun, problem, stop, tolerance, engine, progress), teller)
     return measured(done, problem, optimum, progress)
 
 
@@ -156,18 +159,19 @@ def initial_model(start: ArrayLike, problem: Problem) -> Array:
     return model
 
 
-def stages(run: Run, problem: Problem, stop: dict[str, Any], tolerance: float | None, engine: str, show: bool) -> Run:
+def stages(run: Run, problem: Problem, stop: dict[str, Any], tolerance: float | None, engine: str, show: bool) -> Going:
     """With a tolerance, in stages that grow fourfold: the schedule's length is not known beforehand, and each stage
     continues the last one as if it had never stopped."""
-    if tolerance and stop["hops"] is not None and stop["time_s"] is None and stop["comm_units"] is None:
-        lap = 1 if methods.is_round(run.method) else problem.agents
-        stage = max(64 * lap, 4 * (int(run.recorded[-1]) if len(run.recorded) else 0))
-        while stage < stop["hops"]:
-            run = _go(run, problem, {**stop, "hops": stage}, tolerance, engine, show)
-            if run.stopped not in ("hops", "rounds"):
-                return run
-            stage *= 4
-    return _go(run, problem, stop, tolerance, engine, show)
+    with explained(run.method):
+        if tolerance and stop["hops"] is not None and stop["time_s"] is None and stop["comm_units"] is None:
+            lap = 1 if methods.is_round(run.method) else problem.agents
+            stage = max(64 * lap, 4 * (int(run.recorded[-1]) if len(run.recorded) else 0))
+            while stage < stop["hops"]:
+                run = yield from _go(run, problem, {**stop, "hops": stage}, tolerance, engine, show)
+                if run.stopped not in ("hops", "rounds"):
+                    return run
+                stage *= 4
+        return (yield from _go(run, problem, stop, tolerance, engine, show))
 
 
 def _go(
@@ -177,8 +181,9 @@ def _go(
     tolerance: float | None,
     engine: str,
     show: bool,
-) -> Run:
-    """Replay from the run's last hop to the end of the schedule, and record models on the way."""
+) -> Going:
+    """Replay from the run's last hop to the end of the schedule, record models on the way, and yield what is recorded,
+    but for an end that no grid has: the next stage may go on from there."""
     machine = engines.engine_for(engine, run.method, problem, run.network, run.start)
     schedule = plan(run, stop)
     grid = record_hops(schedule.hops, run.every)
@@ -196,11 +201,16 @@ def _go(
         if penalised is not None:
             penalised.append(penalty.penalised(run.method, problem, state))
 
+    def moment() -> Moment:
+        return Moment(schedule, *records[-1], None if penalised is None else penalised[-1])
+
     if fresh:
         record(0, *machine.read(state))
+        yield moment()
 
     lap = 1 if methods.is_round(run.method) else problem.agents
-    at_record = {*grid.tolist(), schedule.hops}
+    on_grid = {*grid.tolist()}
+    at_record = {*on_grid, schedule.hops}
     at_lap = set(range(lap, schedule.hops + 1, lap)) if tolerance else set()
     pauses = np.array(sorted(at_record | at_lap))
     if tolerance and hop % lap:  # stopped within a lap: what it began with has to be found again
@@ -225,6 +235,8 @@ def _go(
                 model, local = machine.read(state)
                 if hop in at_record:
                     record(hop, model, local)
+                    if hop in on_grid:
+                        yield moment()
                 if tolerance and hop in at_lap:
                     if np.linalg.norm(model - lap_model) <= tolerance * np.linalg.norm(model):
                         stopped = "tolerance"

@@ -8,14 +8,15 @@ from amble import methods, networks
 from amble.errors import AmbleError, check_flags, expect
 from amble.methods import Method
 from amble.methods.absent import Absent
-from amble.methods.own import explained
 from amble.problem.problem import Problem
 from amble.progress import Meter
 from amble.randomness import check_seed
 from amble.results.run import Run
 from amble.simulation.planning import limits
 from amble.simulation.running import check_problem, check_records, measured, run_once, stages
+from amble.simulation.telling import Teller, told
 from amble.simulation.tuning import tune as search
+from amble.tracking.record import OnRecord, check_callback
 
 
 def simulate(
@@ -38,6 +39,7 @@ def simulate(
     optimum: bool = True,
     engine: str = "auto",
     progress: bool = True,
+    on_record: OnRecord | None = None,
 ) -> Run:
     """Run a method on a problem over a network, in virtual time.
 
@@ -65,6 +67,8 @@ def simulate(
         once per problem, after the first run; False leaves it out (see Problem.optimum)
     engine : compiled (JAX), plain (NumPy, and any objective), or auto: compiled unless the objectives are your own
     progress : show a bar where it takes long
+    on_record : a function that is called with each `Record` as soon as it is made, or a tracker (see docs/tracking.md).
+        An exception that it raises ends the run, and reaches you unchanged
 
     Returns
     -------
@@ -81,6 +85,7 @@ def simulate(
     """
     check_problem(problem)
     check_flags(tune=tune, penalised=penalised, optimum=optimum, progress=progress)
+    check_callback(on_record)
     seed = check_seed(seed)
     network = networks.as_network(network, problem.agents, seed=seed)
     same: dict[str, Any] = {"walk": walk, "timing": timing, "seed": seed, "start": start, "engine": engine}
@@ -105,6 +110,7 @@ def simulate(
         optimum=optimum,
         progress=progress,
         tuning=record,
+        on_record=on_record,
         **same,
     )
 
@@ -120,6 +126,7 @@ def resume(
     tolerance: float | None = None,
     engine: str = "auto",
     progress: bool = True,
+    on_record: OnRecord | None = None,
 ) -> Run:
     """Continue a run up to new limits; the result is that of one unbroken run.
 
@@ -128,7 +135,7 @@ def resume(
     run : from `simulate` or `load_run`
     problem : the problem that it was made on
     hops, rounds, time_s, comm_units, tolerance : as of `simulate`, counted from the run's very start
-    engine, progress : as of `simulate`
+    engine, progress, on_record : as of `simulate`; the records are those that are new
 
     Returns
     -------
@@ -144,6 +151,7 @@ def resume(
     """
     expect(run, Run, "the run", "give an amble.Run, such as amble.load_run(path)")
     check_problem(problem)
+    check_callback(on_record)
     if isinstance(run.method, Absent):
         raise run.method.refuse("resume")
     if run.problem["digest"] != problem.digest:
@@ -153,6 +161,6 @@ def resume(
         )
     stop = limits(run.method, problem, hops, rounds, time_s, comm_units, tolerance)
     asked = run.problem.get("optimum", {}).get("asked", True)
-    with explained(run.method):
-        done = stages(run, problem, stop, tolerance, engine, progress)
+    teller = None if on_record is None else Teller(on_record, run, problem, asked)
+    done = told(stages(run, problem, stop, tolerance, engine, progress), teller)
     return measured(done, problem, asked, progress)
