@@ -10,6 +10,7 @@ from amble.errors import AmbleError, need
 from amble.tracking.record import Record
 from amble.tracking.tracker import Tracker
 
+SEND_S, SEND_MAX = 1.0, 1000  # metrics are sent together, once a second, as many as a server takes at once
 VALUE_MAX = 500  # characters of a parameter, which every version of MLflow takes
 RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 
@@ -63,12 +64,15 @@ class MLflowRuns:
     def __init__(self, client: Any, experiment: str, entities: Any) -> None:
         self.client, self.experiment, self.entities = client, experiment, entities
         self.run = ""
+        self.waiting: list[Any] = []
+        self.sent_s = 0.0
 
     def begin(self, record: Record) -> None:
         tags = {"amble.version": __version__, "amble.run": str(record.run)}
         self.run = self.client.create_run(self.experiment, run_name=record.method, tags=tags).info.run_id
         params = [self.entities.Param(key, str(value)[:VALUE_MAX]) for key, value in record.about.items()]
         self.client.log_batch(self.run, params=params)
+        self.waiting, self.sent_s = [], time.monotonic()
 
     def log(self, record: Record) -> None:
         values, now_ms = {**record.costs, **record.metrics}, int(time.time() * 1000)
@@ -77,7 +81,16 @@ class MLflowRuns:
             for name, value in values.items()
             if not math.isnan(value)
         ]
-        self.client.log_batch(self.run, metrics=metrics)
+        if len(self.waiting) + len(metrics) > SEND_MAX:
+            self.send()
+        self.waiting += metrics
+        if time.monotonic() - self.sent_s > SEND_S:
+            self.send()
+
+    def send(self) -> None:
+        self.client.log_batch(self.run, metrics=self.waiting)
+        self.waiting, self.sent_s = [], time.monotonic()
 
     def end(self, well: bool) -> None:
+        self.send()
         self.client.set_terminated(self.run, "FINISHED" if well else "FAILED")

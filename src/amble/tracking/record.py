@@ -15,7 +15,7 @@ class Record:
 
     method                  the method's name and settings
     run                     the run's number in a comparison, from 1 on
-    hop, time_s             visits so far, and seconds: virtual ones, or of a live run those since it was first looked at
+    hop, time_s             visits so far, and virtual seconds; of a live run, seconds since it was first looked at
     comm_units, bytes       link crossings and bytes so far; a live run does not count link crossings: None
     metrics                 how good the model is, by the names of `Run.history`: objective, metric and so on. Of a live
                             run: `moved` (how far the model moved over a lap, relative), `hops_per_s`, `agents_up`, and

@@ -59,10 +59,8 @@ class Tracker:
     def _give_up(self, error: Exception) -> None:
         self._failed = True
         reason = next(iter(str(error).splitlines()), "").rstrip(".")
-        sentence = (
-            f"{self._service.name} failed ({type(error).__name__}: {reason}); the run goes on, and is not tracked"
-        )
-        warnings.warn(f"{sentence} from here on.", stacklevel=3)
+        cause = f"{self._service.name} failed ({type(error).__name__}: {reason})"
+        warnings.warn(f"{cause}; the run goes on, and is not tracked from here on.", stacklevel=3)
 
     def __enter__(self) -> Self:
         return self
