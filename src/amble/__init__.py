@@ -14,6 +14,7 @@ _HOMES = {
     "amble.errors": ["AmbleError"],
     "amble.estimators.classifier": ["Classifier"],
     "amble.estimators.regressor": ["Regressor"],
+    "amble.live.following": ["follow"],
     "amble.methods.parameters": ["method"],
     "amble.networks.network": ["Network"],
     "amble.problem.problem": ["Problem"],

@@ -8,6 +8,7 @@ from amble.data.loading import load as load
 from amble.errors import AmbleError as AmbleError
 from amble.estimators.classifier import Classifier as Classifier
 from amble.estimators.regressor import Regressor as Regressor
+from amble.live.following import follow as follow
 from amble.losses.registry import *
 from amble.methods.parameters import method as method
 from amble.methods.registry import *

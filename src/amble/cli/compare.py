@@ -8,6 +8,7 @@ import typer
 
 from amble.cli.app import app, console, say, say_written
 from amble.cli.listed import WithNames
+from amble.cli.watched import MLFLOW, TENSORBOARD, tracked
 
 COMPARE_HELP = """Compare methods on one problem: a table, a figure like the paper's, and the saved runs.
 
@@ -42,6 +43,8 @@ COMPARE_HELP = """Compare methods on one problem: a table, a figure like the pap
 `amble compare examples/experiment.toml --seed 3` - settings from a file; options override them
 
 `amble compare --slow 3=10,5=10` - agents 3 and 5 compute ten times slower than the others
+
+`amble compare --tensorboard curves` - with the curves for tensorboard --logdir curves, while the runs go on
 
 {methods}
 """
@@ -161,6 +164,8 @@ def compare(
         Path | None, of(RUN, "--out", "-o", help="Folder for figures and runs.  [default: amble-out]")
     ] = None,
     again: Annotated[bool, of(RUN, "--again", help="Replace the comparison that is in that folder.")] = False,
+    mlflow: Annotated[str | None, of(RUN, metavar="<address>", help=MLFLOW)] = None,
+    tensorboard: Annotated[Path | None, of(RUN, help=TENSORBOARD)] = None,
     hops: Annotated[int | None, of(STOP, help="After this many visits.")] = None,
     time_s: Annotated[float | None, of(STOP, "--time-s", help="After this many virtual seconds.")] = None,
     comm_units: Annotated[int | None, of(STOP, "--comm-units", help="After this many link crossings.")] = None,
@@ -175,7 +180,7 @@ def compare(
     from amble.simulation.experiment import Experiment, parse, parse_columns, parse_sizes, parse_slow, read
 
     values: dict[str, Any] = {} if experiment is None else read(experiment)
-    for key in ("experiment", "no_scale", "no_intercept", "timing", "slow", "method", "again"):
+    for key in ("experiment", "no_scale", "no_intercept", "timing", "slow", "method", "again", "mlflow", "tensorboard"):
         del options[key]
     options |= {
         "one_hot": one_hot or None,
@@ -201,7 +206,8 @@ def compare(
     folder, screen = Path(settings.out), console()
     with interruptible(patient=True) as asked, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        chosen = settings.run(keep=folder, again=again)
+        with tracked(mlflow, tensorboard) as on_record:
+            chosen = settings.run(keep=folder, again=again, on_record=on_record)
         for note in dict.fromkeys(str(each.message) for each in caught):
             say(note, "note:")
         if not chosen.runs:

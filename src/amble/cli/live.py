@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from amble.cli.app import app, console, say
+from amble.cli.watched import ADDRESS, PROMETHEUS
 
 INIT_HELP = """Prepare a live run: certificates and settings, one folder per agent.
 
@@ -57,6 +58,7 @@ def agent(
     folder: Annotated[Path, typer.Argument(help="The agent's folder, as amble init made it.")],
     data: Annotated[Path | None, typer.Option(help="Its data file; without it, the one that the run names.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Only check whether it could start, and exit.")] = False,
+    prometheus: Annotated[str | None, typer.Option(metavar=ADDRESS, help=PROMETHEUS, show_default=False)] = None,
     leash: Annotated[bool, typer.Option("--leash", hidden=True, help="End when standard input does.")] = False,
 ) -> None:
     """Run one agent until the run ends. Its data stay here: only the token's numbers are sent.
@@ -78,6 +80,8 @@ def agent(
     `amble agent bundle/north --check`
 
     `amble agent north --data /srv/rows.csv`
+
+    `amble agent north --prometheus 9464` - metrics of this agent at http://127.0.0.1:9464/metrics
     """
     import os
     import sys
@@ -85,6 +89,7 @@ def agent(
     if check:
         raise typer.Exit(_check(folder, data))
     arguments = [str(folder), *(["--data", str(data)] if data else []), *(["--leash"] if leash else [])]
+    arguments += ["--prometheus", prometheus] if prometheus else []
     if os.name == "posix":  # replaces this process by the agent, which needs none of the command line's libraries
         os.execv(sys.executable, [sys.executable, "-m", "amble.live", *arguments])
     from amble.live.__main__ import main

@@ -76,24 +76,20 @@ class Shown:
 
     def __init__(self, wanted: bool, browser: bool) -> None:
         self.wanted, self.browser = wanted, browser
-        self.figures: dict[str, float] = {}
         self.server: Any = None
         if wanted:
             from amble.errors import need
 
             need("uvicorn", "page")
 
-    def open(self, folder: Path, title: str) -> None:
-        """The run's folder is there now."""
+    def open(self, folder: Path, title: str, figures: Any) -> None:
+        """The run's folder is there now; `figures` gives what is known of the newest model."""
         if self.wanted:
             from amble.live.page.opened import open_live
             from amble.live.page.server import Server
 
-            self.server = Server(open_live(folder, title, lambda: self.figures)).__enter__()
+            self.server = Server(open_live(folder, title, figures)).__enter__()
             tell(self.server.url, self.browser)
-
-    def measured(self, figures: dict[str, float]) -> None:
-        self.figures = figures
 
     def __enter__(self) -> "Shown":
         return self

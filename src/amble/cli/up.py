@@ -8,6 +8,7 @@ import typer
 from amble.cli.app import app, console, say
 from amble.cli.listed import WithNames
 from amble.cli.page import QUIET, Shown
+from amble.cli.watched import ADDRESS, MLFLOW, PROMETHEUS, TENSORBOARD, Watched
 
 UP_HELP = """Train on this machine with real agents: one process per agent, its own rows, mTLS between them, no server.
 
@@ -27,6 +28,8 @@ digests, which also gives curves for amble report. Ctrl-C or SIGTERM stops all a
 `amble up --data claims.csv --target claims --loss poisson --exposure years --weight w` - columns with a role
 
 `amble up --data digits --how dirichlet --alpha 0.1 --seconds 30 --again` - in place of the last run
+
+`amble up --prometheus 9464` - with metrics of all agents at http://127.0.0.1:9464/metrics
 
 `amble up --data hospitals --target died --loss logistic` - a folder with a table per site: the sites agree on columns
 and scaling by a survey, and end with the model of all rows and its standard errors
@@ -104,6 +107,9 @@ def up(
     again: Annotated[bool, typer.Option("--again", help="Replace the run that is in that folder.")] = False,
     page: Annotated[bool, typer.Option("--page", help="Show the run in the browser (see: amble page).")] = False,
     no_browser: Annotated[bool, typer.Option("--no-browser", help=f"Of --page: {QUIET}")] = False,
+    prometheus: Annotated[str | None, typer.Option(metavar=ADDRESS, help=PROMETHEUS)] = None,
+    mlflow: Annotated[str | None, typer.Option(metavar="<address>", help=MLFLOW)] = None,
+    tensorboard: Annotated[Path | None, typer.Option(help=TENSORBOARD)] = None,
 ) -> None:
     from amble.live.threads import one_thread
 
@@ -118,6 +124,7 @@ def up(
 
     lists = {"positive": positive, "unpenalised": unpenalised, "columns": columns, "reference": reference}
     stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
+    watched = Watched(Shown(page, not no_browser), prometheus, mlflow, tensorboard)
     roles = {"event": event, "offset": offset, "exposure": exposure, "weight": weight}
     if Path(data).is_dir():
         for name in ("agents", "how", "alpha", "sizes", "one_hot", "start"):
@@ -140,7 +147,7 @@ def up(
             density=density,
             seed=seed,
             pause_s=pause,
-            shown=Shown(page, not no_browser),
+            watched=watched,
         )
         return
     if missing != "refuse":
@@ -156,7 +163,7 @@ def up(
         "sizes": None if sizes is None else parse_sizes(sizes), "methods": [parse(method)],
     }  # fmt: skip
     settings = Experiment().with_settings({key: value for key, value in given.items() if value is not None})
-    with Shown(page, not no_browser) as shown, interruptible(patient=True) as asked:
+    with watched, interruptible(patient=True) as asked:
         plan = live.prepare(settings, _said(stop), out.resolve(), again, pause, start)
         for note in filter(None, [settings.target_note(plan.target), *plan.config.notes()]):
             say(note, "note:")
@@ -165,8 +172,8 @@ def up(
             raise typer.Exit(asked.code)
         title = f"{data}: {agents} agents, {method}, {settings.network} network; Ctrl-C stops"
         with live.start(plan) as cluster:  # which holds the folder, so that nobody replaces it meanwhile
-            shown.open(plan.folder, plan.problem.name)
-            lost = live.watch(plan, cluster, title, asked.is_set, shown.measured)
+            watched.open(plan.folder, plan.problem.name)
+            lost = live.watch(plan, cluster, title, asked.is_set, watched.looked)
             model = live.finish(plan, cluster)
             if isinstance(model, live.NoModel):
                 say(f"{model.why}; the agents' logs are in {out}/.", "no model was written:")
@@ -193,7 +200,7 @@ def _said(settings: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _sites(data: Path, out: Path, again: bool, shown: Shown, **settings: Any) -> None:
+def _sites(data: Path, out: Path, again: bool, watched: Watched, **settings: Any) -> None:
     """A run of sites that agree on the model by a survey."""
     from amble.cli.summary import text_of
     from amble.live.cluster import sites
@@ -201,15 +208,15 @@ def _sites(data: Path, out: Path, again: bool, shown: Shown, **settings: Any) ->
     from amble.live.records import collect
     from amble.progress import interruptible
 
-    with shown, interruptible(patient=True) as asked:
+    with watched, interruptible(patient=True) as asked:
         plan = sites.prepare(data, out.resolve(), again, **settings)
         for note in plan.config.notes():
             say(note, "note:")
         title = f"{data}: {len(plan.files)} sites, {plan.config.method.label}; Ctrl-C stops"
         say(f"sites: {', '.join(plan.files)}")
         with sites.start(plan) as cluster:
-            shown.open(plan.folder, data.resolve().name)
-            lost = sites.watch(cluster, title, asked.is_set)
+            watched.open(plan.folder, data.resolve().name)
+            lost = sites.watch(cluster, title, asked.is_set, watched.looked)
             model = sites.finish(plan, cluster)
             if isinstance(model, live.NoModel):
                 say(f"{model.why}; the agents' logs are in {out}/.", "no model was written:")

@@ -15,7 +15,7 @@ from amble.live.process import Process
 FILE, FORMAT = "status.json", 2
 BYTES_MAX = 1_000_000  # some hundred neighbours and tokens take far less
 PRIVATE = ("reason", "likely_cause", "process")  # these quote the agent's rows, or describe its machine
-LATELY = ("recent", "events")  # a record has all of them anyway
+LATELY = ("recent", "events", "counts")  # a record has all of them anyway
 RECENT_MAX, EVENTS_MAX = 16, 20
 
 # unstarted: there is no status yet. joining: no token of another agent has come yet. ending: the run has ended, and the
@@ -102,6 +102,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     stage: Literal["", "opening", "training", "closing"] = ""  # of a run with surveys
     recent: tuple[Recent, ...] = ()  # the last visits of this process
     events: tuple[Told, ...] = ()  # the last ones, also of earlier processes
+    counts: dict[str, int] = msgspec.field(default_factory=dict)  # of all events, by their kind
 
     @property
     def hops_seen(self) -> int:

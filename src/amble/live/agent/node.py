@@ -8,7 +8,7 @@ import logging
 import math
 import queue
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -89,11 +89,13 @@ class Node:
         self.thanks: deque[Input] = deque()  # inputs that need not wake the thread
         self.replies: dict[int, SendAnswer] = {}
         self.heard = 0
-        self.bytes = status.read(folder).bytes  # heard, including before a restart
+        before = status.read(folder)
+        self.bytes = before.bytes  # heard, including before a restart
         self.begun_s = time.monotonic()
         self.gauge = saying.Gauge(self.begun_s)
         for event in self.journal.events(status.EVENTS_MAX):
             self.gauge.told(event)
+        self.gauge.counts = self.journal.counts() | Counter(before.counts)  # which knows of events that were dropped
         before_s = self.journal.elapsed_s()
         # the start of the run here: when a token first came from another agent, shifted by the time that this agent was
         # down; the system's clock has no effect, and an agent that is alone waits

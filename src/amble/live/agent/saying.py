@@ -1,7 +1,7 @@
 """What an agent writes into its status: the protocol's state, and what only the driver can measure."""
 
 import time
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ class Gauge:
     wait_s: float = 0.0
     recent: deque[status.Recent] = field(default_factory=lambda: deque(maxlen=status.RECENT_MAX))
     events: deque[status.Told] = field(default_factory=lambda: deque(maxlen=status.EVENTS_MAX))
+    counts: Counter[str] = field(default_factory=Counter)  # of events, by their kind
     z: dict[int, Array] = field(default_factory=dict)  # the estimate at each token's last visit
     moved: dict[int, float] = field(default_factory=dict)
 
@@ -52,6 +53,7 @@ class Gauge:
         """An event is in the journal."""
         fields = {key: value for key, value in event._asdict().items() if key != "author"}
         self.events.append(status.Told(**fields))
+        self.counts[event.kind] += 1
 
     def pace(self, now_s: float, made: int) -> Pace:
         """Of this process, which has made so many visits."""
@@ -93,6 +95,7 @@ def status_of(
         all_out=bool(core.left and core.left.all_out),
         recent=tuple(gauge.recent),
         events=tuple(gauge.events),
+        counts=dict(gauge.counts),
         **known,
     )
 

@@ -94,9 +94,9 @@ def start(plan: Plan) -> Cluster:
     return up.begin(plan.folder, plan.again, about, lambda: Cluster.of_files(plan.folder, plan.config, files))
 
 
-def watch(agents: Cluster, title: str, halt: Callable[[], bool]) -> dict[str, str]:
+def watch(agents: Cluster, title: str, halt: Callable[[], bool], looked: up.Looked = lambda *_: None) -> dict[str, str]:
     """Start all agents and show them until they have ended; those that failed, and their last words."""
-    return up.follow(agents, title, lambda _: {}, halt)
+    return up.follow(agents, title, lambda _: {}, halt, looked)
 
 
 def reasons(agents: Cluster) -> str:

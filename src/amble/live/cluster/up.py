@@ -18,6 +18,7 @@ from amble.live.cluster import cluster
 from amble.live.cluster.cluster import Cluster
 from amble.live.cluster.folder import MADE, RUN, check_folder, hold, remove
 from amble.live.control import glance
+from amble.live.control.glance import Overview
 from amble.live.control.view import DISTANCE, View
 from amble.live.core import divergence, visits
 from amble.live.records import collect, export, record, replay
@@ -42,7 +43,7 @@ PATIENCE_S, START_S = 4.0, 0.25  # all agents start at once: the more there are,
 WORSE = 10.0  # times the loss that the run began with; see has_diverged
 OPTIMUM_MAX = 2000  # unknowns, beyond which finding the optimum may take longer than the run
 
-Measured = Callable[[dict[str, float]], None]
+Looked = Callable[[Overview, Mapping[str, float]], None]  # at all agents, and at the figures of the newest model
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,28 +119,35 @@ def begin(folder: Path, again: bool, about: dict[str, Any], create: Callable[[],
 
 
 def watch(
-    plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool], measured: Measured = lambda _: None
+    plan: Plan, agents: Cluster, title: str, halt: Callable[[], bool], looked: Looked = lambda *_: None
 ) -> dict[str, str]:
-    """Start all agents and show them until they have ended, or `halt` is true; return those that failed, and why.
-    `measured` gets what is known of each model that is shown."""
+    """Start all agents and show them until they have ended, or `halt` is true; return those that failed, and why."""
     w = plan.optimum() if plan.problem.task == "regression" else None
 
     def measure(model: Array) -> dict[str, float]:
         figures = {METRICS[plan.problem.task]: plan.problem.metric(model)} if plan.problem.heldout else {}
-        figures |= {} if w is None else {DISTANCE: distance(model, w)}
-        measured(figures)
-        return figures
+        return figures if w is None else figures | {DISTANCE: distance(model, w)}
 
-    return follow(agents, title, measure, halt)
+    return follow(agents, title, measure, halt, looked)
 
 
 def follow(
-    agents: Cluster, title: str, measure: Callable[[Array], dict[str, float]], halt: Callable[[], bool]
+    agents: Cluster,
+    title: str,
+    measure: Callable[[Array], dict[str, float]],
+    halt: Callable[[], bool],
+    looked: Looked = lambda *_: None,
 ) -> dict[str, str]:
     """Start all agents and show them, with what `measure` says of their newest model, until they have ended."""
     config, lost, refused_s = agents.config, dict[str, str](), math.inf
     folders = {name: agents.folder / name for name in config.agents}
-    with View(title, measure) as view:
+
+    def look() -> tuple[Overview, dict[str, float]]:
+        best = glance.newest({name: agents.status(name) for name in folders})
+        model = None if best is None else agents.model(best)
+        return glance.look(folders), {} if model is None else measure(model)
+
+    with View(title) as view:
         agents.start_all()
         while agents.running() and not halt():
             time.sleep(LOOK_S)
@@ -156,11 +164,12 @@ def follow(
             if time.monotonic() - refused_s > REFUSED_S:
                 view.note(f"the sites cannot agree without {', '.join(lost)}; all others are stopped.")
                 break
-            best = glance.newest({name: agents.status(name) for name in folders})
-            view.show(glance.look(folders), None if best is None else agents.model(best))
+            view.show(*(seen := look()))
+            looked(*seen)
     if not halt():
         lost |= agents.failed()  # the last ones may have gone since
     agents.end()
+    looked(*look())
     return lost
 
 

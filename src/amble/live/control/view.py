@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from amble.arrays import Array
 from amble.data.datasets import count
 from amble.live.control.glance import Agent, Overview, Waiting, as_line, look, size
 from amble.live.core.message import printable
@@ -173,10 +172,9 @@ def watch(folders: Mapping[str, Path], halt: Callable[[float], bool], as_json: b
 
 @dataclass
 class View:
-    """Shows the run of amble up; `measure` gives figures of a model, by their names."""
+    """Shows the run of amble up."""
 
     title: str
-    measure: Callable[[Array], dict[str, float]]
     began_s: float = field(default_factory=time.monotonic)
     said_s: float = field(default_factory=time.monotonic)
     live: Any = None
@@ -202,8 +200,8 @@ class View:
         else:
             sys.stderr.write(f"{sentence}\n")
 
-    def show(self, overview: Overview, model: Array | None) -> None:
-        figures = {} if model is None else self.measure(model)
+    def show(self, overview: Overview, figures: Mapping[str, float]) -> None:
+        """`figures`: what is known of the newest model, by their names."""
         if self.live is not None:
             from rich.console import Group
             from rich.text import Text

@@ -12,6 +12,7 @@ While a journal is open no other process can open it: two processes that are one
 
 import json
 import sqlite3
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -202,6 +203,11 @@ class Journal:
         """All of them, or so many of the last."""
         with sentences(self.path):
             return list(read_events(self.connection, last))
+
+    def counts(self) -> Counter[str]:
+        """How many events of each kind there are."""
+        with sentences(self.path):
+            return Counter(dict(self.connection.execute("SELECT kind, count(*) FROM events GROUP BY kind")))
 
     def _write(self, work: list[Work]) -> None:
         with sentences(self.path):

@@ -3,14 +3,13 @@ and the end of its log. Lines of the log that may quote the agent's rows are lef
 
 import contextlib
 import re
-from datetime import UTC
 from pathlib import Path
 
-from amble.errors import AmbleError
 from amble.live import status
 from amble.live.codec import msgspec
 from amble.live.control import glance
 from amble.live.core.message import printable
+from amble.live.records import collect
 
 LOG, LOG_BYTES, LOG_LINES, LINE_MAX = "log.txt", 65_536, 80, 400
 # as agent.py has its log written; lines of the level PRIVATE, and what libraries write, are not shown
@@ -35,6 +34,8 @@ class Detail(msgspec.Struct, frozen=True):
 
 
 def detail_of(name: str, folder: Path) -> Detail:
+    from amble.live.trust import identity  # which needs the cryptography package
+
     said = status.read(folder)
     seen = glance.of_agent(said, folder)
     log, left_out = tail(folder / LOG)
@@ -48,22 +49,12 @@ def detail_of(name: str, folder: Path) -> Detail:
         up=seen.up,
         down=seen.down,
         visit=said.recent[-1] if said.recent else None,
-        journal_bytes=sum(file.stat().st_size for file in folder.glob("*.db*")),
-        certificate_until_s=_until_s(folder),
+        journal_bytes=collect.journal_bytes(folder),
+        certificate_until_s=identity.valid_until_s(folder),
         log=log,
         log_left_out=left_out,
         log_there=(folder / LOG).is_file(),
     )
-
-
-def _until_s(folder: Path) -> float | None:
-    from amble.live.trust import certificates, identity  # they need the cryptography package
-
-    try:
-        until = certificates.read_certificate(folder / identity.CERTIFICATE).not_valid_after_utc
-    except (AmbleError, OSError):
-        return None
-    return until.astimezone(UTC).timestamp()
 
 
 def tail(path: Path) -> tuple[tuple[str, ...], int]:

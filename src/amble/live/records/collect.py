@@ -45,6 +45,15 @@ def folders_in(folder: Path) -> list[Path]:
     return inside
 
 
+def journal_bytes(folder: Path) -> int:
+    """How large an agent's journals are, with their logs."""
+    size = 0
+    for file in folder.glob("*.db*"):
+        with contextlib.suppress(OSError):  # a log may go at any time
+            size += file.stat().st_size
+    return size
+
+
 def read_configs(folders: Mapping[str, Path]) -> dict[str, AgentConfig]:
     """The agents' settings, which must be of one run. In a run with a survey, an agent that left or died early may know
     of no agreement, or of an older one; all settings have the one that most agents know."""

@@ -62,6 +62,14 @@ def issue(
     certificates.write_certificate(folder / AUTHORITY, authority)
 
 
+def valid_until_s(folder: Path) -> float | None:
+    """When an agent's certificate ends, in seconds since 1970; None where it cannot be read."""
+    try:
+        return read_certificate(folder / CERTIFICATE).not_valid_after_utc.timestamp()
+    except (AmbleError, OSError):
+        return None
+
+
 def renew(
     authority_folder: Path, hosts: Mapping[str, Iterable[str]], bundle: Path, days: int, now: datetime | None = None
 ) -> None:
