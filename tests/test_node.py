@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("zenoh")
 
 from amble.errors import AmbleError
+from amble.live import status
 from amble.live.agent.node import Node
 from amble.live.agent.stages import Training
 from amble.live.core.effects import Report
@@ -213,3 +214,16 @@ def test_one_that_is_alone_has_no_time(agent):
     assert agent.node.joined_s == np.inf
     agent.node = again(agent)
     assert agent.node.joined_s == np.inf
+
+
+def test_events_are_counted_over_restarts_also_those_that_the_journal_dropped(agent):
+    for _ in range(3):
+        agent.node._report(Report("recount", words="b"), agent.node.stage)
+    agent.node._write_status()
+    assert status.read(agent.folder).counts["recount"] == 3
+    agent.node._report(Report("recount", words="b"), agent.node.stage)  # and it is killed before the next status
+    first = again(agent)
+    assert first.gauge.counts["recount"] == 4
+    first.journal.close()
+    status.write(agent.folder, status.changed(status.read(agent.folder), counts={"recount": 9}))
+    assert again(agent).gauge.counts["recount"] == 9

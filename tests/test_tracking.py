@@ -1,5 +1,6 @@
 """Callbacks of runs, and trackers that send records to TensorBoard and MLflow: the real libraries write."""
 
+import contextlib
 import os
 import warnings
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 
 import amble
 from amble import AmbleError
+from amble.cli import main
 from amble.tracking.mlflow import RETRIES
 from amble.tracking.record import COSTS
 from event_files import scalars
@@ -134,6 +136,19 @@ def test_tensorboard_s_files_have_every_record(tmp_path):
                 assert list(steps) == run.history["hop"].tolist()
                 np.testing.assert_allclose(values, run.history[tag.removeprefix("cost/")], rtol=1e-6, atol=1e-12)
             assert b"| data | diabetes |" in next((tmp_path / f"{name}{again}").iterdir()).read_bytes()
+
+
+@pytest.mark.long
+def test_amble_compare_writes_for_tensorboard(tmp_path, monkeypatch):
+    words = ["compare", "-m", "Relay", "-m", "WPG", "--hops", "50", "--agents", "5", "-o", f"{tmp_path}/out"]
+    monkeypatch.setattr("sys.argv", ["amble", *words, "--tensorboard", f"{tmp_path}/curves"])
+    with contextlib.suppress(SystemExit):
+        main()
+    for name, file in (("1-relay-full", "1-relay"), ("2-wpg-alpha-0-5", "2-wpg")):
+        run = amble.load_run(tmp_path / "out" / file)
+        steps, values = zip(*scalars(tmp_path / "curves" / name)["metric"], strict=True)
+        assert list(steps) == run.history["hop"].tolist()
+        np.testing.assert_allclose(values, run.history["metric"], rtol=1e-6)
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
