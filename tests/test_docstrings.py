@@ -26,7 +26,9 @@ MADE = {
     amble.Network: "networks",
     amble.PenaltyPath: "amble.path",
     amble.Problem: "split",
+    amble.Record: "on_record",
     amble.Run: "simulate",
+    amble.Tracker: "to_tensorboard",
 }
 
 

@@ -26,7 +26,7 @@ from amble.schedule.cost import compute_seconds
 from amble.schedule.rounds import Rounds
 from amble.simulation import penalised as penalty
 from amble.simulation.planning import limits, plan, reason, record_hops
-from amble.simulation.telling import Going, Moment, Teller, told
+from amble.simulation.telling import Going, Moment, told
 from amble.tracking.record import OnRecord
 
 PIECE_S = 0.2  # what is computed between two looks at the progress bar and at Ctrl-C
@@ -84,8 +84,8 @@ def run_once(
         history={"penalised": np.zeros(0)} if penalised else {},
     )
     stop = limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
-    teller = None if on_record is None else Teller(on_record, begun, problem, optimum)
-    done = told(stages(begun, problem, stop, tolerance, engine, progress), teller)
+    going = stages(begun, problem, stop, tolerance, engine, progress)
+    done = told(going, on_record, begun, problem, optimum, progress)
     return measured(done, problem, optimum, progress)
 
 

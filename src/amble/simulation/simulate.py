@@ -14,7 +14,7 @@ from amble.randomness import check_seed
 from amble.results.run import Run
 from amble.simulation.planning import limits
 from amble.simulation.running import check_problem, check_records, measured, run_once, stages
-from amble.simulation.telling import Teller, told
+from amble.simulation.telling import told
 from amble.simulation.tuning import tune as search
 from amble.tracking.record import OnRecord, check_callback
 
@@ -161,6 +161,6 @@ def resume(
         )
     stop = limits(run.method, problem, hops, rounds, time_s, comm_units, tolerance)
     asked = run.problem.get("optimum", {}).get("asked", True)
-    teller = None if on_record is None else Teller(on_record, run, problem, asked)
-    done = told(stages(run, problem, stop, tolerance, engine, progress), teller)
+    going = stages(run, problem, stop, tolerance, engine, progress)
+    done = told(going, on_record, run, problem, asked, progress)
     return measured(done, problem, asked, progress)

@@ -9,8 +9,9 @@ import numpy as np
 
 from amble.arrays import Array, Indices
 from amble.problem import reference
-from amble.problem.optimum import NoOptimum, Optimum
+from amble.problem.optimum import UNASKED_GRADIENTS, NoOptimum, Optimum, Watch
 from amble.problem.problem import Problem
+from amble.progress import Meter, interruptible
 from amble.results.history import costs, quality
 from amble.results.run import Run
 from amble.schedule.rounds import Rounds
@@ -39,8 +40,7 @@ class Teller:
     on_record: OnRecord
     run: Run  # as it begins
     problem: Problem
-    optimum: bool
-    best: Optimum | NoOptimum = field(init=False)
+    best: Optimum | NoOptimum
     told: int = field(init=False)  # the last hop that it was told of
     schedule: Schedule | Rounds | None = None
     grid: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -48,7 +48,6 @@ class Teller:
 
     def __post_init__(self) -> None:
         self.told = int(self.run.recorded[-1]) if len(self.run.recorded) else -1
-        self.best = reference.known(self.problem) if self.optimum else NoOptimum("optimum=False was given")
 
     def __call__(self, moment: Moment) -> None:
         if moment.schedule is not self.schedule:
@@ -74,10 +73,17 @@ class Teller:
         self.on_record(record_of(row, self.run.label, 1, self.run.settings))
 
 
-def told(going: Going, teller: Teller | None) -> Run:
-    """The run that `going` ends with; `teller` hears of the records meanwhile. An exception of its callback ends the
-    run, and is not taken for a mistake in a method."""
-    with closing(going):
+def told(going: Going, on_record: OnRecord | None, begun: Run, problem: Problem, optimum: bool, show: bool) -> Run:
+    """The run that `going` ends with; it has `begun` so, and `on_record` is told of its records meanwhile. An exception
+    of that ends the run, and is not taken for a mistake in a method."""
+    teller = None
+    with interruptible() as asked, closing(going):
+        if on_record is not None:
+            best: Optimum | NoOptimum = NoOptimum("optimum=False was given")
+            if optimum:
+                with Meter("optimum", None, show=show, unit="gradients") as meter:
+                    best = reference.known(problem, Watch(UNASKED_GRADIENTS, meter.update, asked.is_set))
+            teller = Teller(on_record, begun, problem, best)
         while True:
             try:
                 moment = next(going)
@@ -86,6 +92,6 @@ def told(going: Going, teller: Teller | None) -> Run:
                 break
             if teller is not None:
                 teller(moment)
-    if teller is not None:
-        teller.last(run)
+        if teller is not None:
+            teller.last(run)
     return run
