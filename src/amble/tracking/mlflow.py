@@ -44,15 +44,24 @@ def to_mlflow(uri: str | None = None, experiment: str = "amble") -> Tracker:
         number = known.experiment_id if known else client.create_experiment(experiment)
         client.get_experiment(number)
     except Exception as error:  # of the library, which has several
-        reason = next(iter(str(error).splitlines()), "").rstrip(".")
         raise AmbleError(
-            f"MLflow cannot be used at {uri or 'its default address'} ({reason}); start its server and give its "
-            "address, such as http://127.0.0.1:5000."
+            f"MLflow cannot be used at {uri or 'its default address'} ({_reason(error)}); start its server and give "
+            "its address, such as http://127.0.0.1:5000."
         ) from error
     finally:
         if retries is None:
             del os.environ[RETRIES]
     return Tracker(MLflowRuns(client, number, mlflow.entities))
+
+
+def _reason(error: BaseException) -> str:
+    """What the system says, which the library wraps in several exceptions, or else what the library says."""
+    each: BaseException | None = error
+    while each is not None:
+        if isinstance(each, OSError) and each.strerror:
+            return each.strerror
+        each = each.__cause__ or each.__context__
+    return next(iter(str(error).splitlines()), "").rstrip(".")
 
 
 @final
