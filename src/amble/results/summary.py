@@ -215,7 +215,8 @@ def other_rows(about: Mapping[str, Any]) -> str:
     if about.get("recounting"):
         return "the run ended in a recount: the model may have rows of agents that died, which are not in the sums"
     if silent := about.get("silent", 0):
-        return f"the model has the rows of {silent} more agent{'s' * (silent > 1)} than the sums, which died before"
+        more = f"{silent} more agent{'s' * (silent > 1)}"
+        return f"the model has the rows of {more} than the sums, which died or left before"
     return ""
 
 
