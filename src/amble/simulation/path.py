@@ -165,7 +165,10 @@ def choose_judges(problem: Problem, held_out: float | None, folds: int | None, s
     assert problem.loss is not None
     assert problem.rows is not None
     if LOSSES[problem.loss].link() == "hazard":
-        raise AmbleError(f"rows held out have no loss of their own under loss={problem.loss!r}; give held_out=0.")
+        raise AmbleError(
+            f"rows held out have no loss of their own under loss={problem.loss!r}; give held_out=0 "
+            "(--held-out 0), and no folds."
+        )
     parts = problem.rows[2]
     return judges_of(
         problem, shares_out(parts, held_out or 0.0, seed) if folds is None else deal_folds(parts, folds, seed)
