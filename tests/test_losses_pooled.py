@@ -7,8 +7,10 @@ import statsmodels.api as sm
 from lifelines import CoxPHFitter
 from scipy.optimize import minimize
 from sklearn.linear_model import PoissonRegressor
+from sklearn.metrics import accuracy_score, r2_score
 
 import amble
+from amble.errors import AmbleError
 from loss_samples import COX, LOG_LINK, NEW, Sites, in_own_units
 
 FAMILIES = {"poisson": sm.families.Poisson, "gamma": lambda: sm.families.Gamma(sm.families.links.Log())}
@@ -158,7 +160,7 @@ def test_rows_that_are_dealt_out_have_the_pooled_optimum_too(loss):
 
 
 def test_held_out_rows_keep_their_exposure():
-    """The NMSE of the means, against the exposure's own rows."""
+    """The NMSE of the means by the rows' weights, against the exposure's own rows."""
     sites = Sites("poisson", sizes=(40, 30, 50))
     X, y, weight, exposure, _ = sites.pooled()
     data = amble.Dataset("sites", "regression", X, y, sample_weight=weight, exposure=exposure)
@@ -169,5 +171,42 @@ def test_held_out_rows_keep_their_exposure():
                      for row in held.X[:, :-1] * problem.scaling.X_std + problem.scaling.X_mean])  # fmt: skip
     assert np.array_equal(held.y, y[mine])
     means = problem.predict(w, X[mine], exposure=exposure[mine])
-    expected = ((means - y[mine]) ** 2).sum() / ((y[mine] - held.y_mean_train) ** 2).sum()
+    expected = weight[mine] @ (means - y[mine]) ** 2 / (weight[mine] @ (y[mine] - held.y_mean_train) ** 2)
     assert problem.metric(w) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_held_out_rows_keep_their_weights(task):
+    """A weight of k is the row k times, in the metric of the held-out rows too; as scikit-learn has it."""
+    rng = np.random.default_rng(3)
+    X, weight = rng.normal(size=(90, 2)), rng.integers(1, 5, 90).astype(float)
+    weight[:3] = 0.0
+    amounts = X @ [1.0, -2.0] + rng.standard_normal(90) * np.sqrt(1 + 3 * (weight > 2))
+    y = amounts if task == "regression" else np.where(amounts > 0, "high", "low")
+    data = amble.Dataset("weighted", task, X, y, sample_weight=weight)
+    problem = amble.split(data, agents=3, test=0.3, ridge=0.0)
+    model = problem.optimum().w
+    held, s = problem.heldout, problem.heldout.weight
+    mine = [np.flatnonzero((np.abs(X - row) < 1e-9).all(axis=1))[0]
+            for row in held.X[:, :-1] * problem.scaling.X_std + problem.scaling.X_mean]  # fmt: skip
+    assert np.array_equal(s, weight[mine])
+    assert (s > 0).all()
+    predicted, rest = problem.predict(model, X[mine]), np.setdiff1d(np.arange(90), mine)
+    measures = amble.simulate(amble.Relay(), problem, hops=60).trained(problem).measures(test=True)
+    if task == "regression":
+        mean = np.average(y[rest], weights=weight[rest])
+        expected = s @ (y[mine] - predicted) ** 2 / (s @ (y[mine] - mean) ** 2)
+        plain = ((y[mine] - predicted) ** 2).sum() / ((y[mine] - mean) ** 2).sum()
+        assert measures["NMSE"] == pytest.approx(expected, rel=1e-9)
+        assert measures["R2"] == pytest.approx(r2_score(y[mine], predicted, sample_weight=s), rel=1e-9)
+    else:
+        expected, plain = (accuracy_score(y[mine], predicted, sample_weight=each) for each in (s, None))
+        assert measures["accuracy"] == pytest.approx(expected, rel=1e-12)
+    assert abs(expected - plain) > 1e-3
+    assert problem.metric(model) == pytest.approx(expected, rel=1e-9)
+
+
+def test_test_rows_that_all_weigh_nothing_are_refused():
+    X, y = np.arange(8.0)[:, None], np.arange(8.0) ** 2
+    with pytest.raises(AmbleError, match="all test rows have the sample weight zero; give others, or none"):
+        amble.Problem.from_arrays(X, y, task="regression", agents=2, X_test=X, y_test=y, sample_weight_test=0 * y)

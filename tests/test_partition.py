@@ -222,6 +222,10 @@ def test_compare_on_a_file_of_your_own(tmp_path):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
+        (
+            {"data": "."},
+            r"\. is a folder, which only amble up and amble survey take, with a table per site; give one file",
+        ),
         ({"data": "nothere.csv"}, "no data set named 'nothere.csv'.*; nor is there a file nothere.csv"),
         ({"data": "diabetes", "target": "x"}, "target was given with data = 'diabetes'; it is for files of your own"),
         ({"data": "diabetes", "one_hot": True}, "one_hot was given with data = 'diabetes'"),

@@ -225,6 +225,9 @@ def test_live_agents_train_with_exposures_and_weights(tmp_path):
     model = amble.load_model(tmp_path / "amble-up")
     assert_same(model, glm(table, "claims", sm.families.Poisson(), offset=offset))
     assert model.about["table"] == {"offset": "shift", "exposure": "years", "weight": "w"}
+    own = amble.load_model(tmp_path / "amble-up" / "agent01")
+    assert (own.about["table"], own.target) == (model.about["table"], "claims")
+    np.testing.assert_allclose(own.predict(table), model.predict(table), rtol=1e-7)
 
 
 @pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning", "ignore::DeprecationWarning")

@@ -1,5 +1,8 @@
 """Tables from sums over agents are those of statsmodels and lifelines on one table of all rows."""
 
+import re
+from dataclasses import replace
+
 import lifelines
 import numpy as np
 import pandas as pd
@@ -7,8 +10,9 @@ import pytest
 import statsmodels.api as sm
 
 import amble
+from amble.cli.summary import text_of
 from amble.results.summary import WIDTH
-from amble.results.sums import SQUARES_UP_TO, Sums
+from amble.results.sums import SQUARES_UP_TO, Judged, Sums
 from model_samples import NAMES, Sample
 
 TIGHT = {"rtol": 1e-6, "atol": 1e-9}
@@ -191,9 +195,34 @@ def test_columns_that_depend_on_each_other_are_named():
     X[:, 2] = X[:, 0] * 2
     problem = amble.Problem.from_arrays(X, X @ [1.0, 2, 3] + rng.normal(size=50), agents=2, ridge=0.0, weights="rows")
     model = amble.simulate(amble.Relay(form="full"), problem, hops=8, progress=False).trained(problem)
-    with refused("the rows do not determine all coefficients: x1, x3 is constant, or a combination"):
+    with refused("the rows do not determine the coefficients of x1, x3: a column is constant, or a combination"):
         model.summary()
     assert len(model.summary("none").coef) == 4
+    assert "No standard errors: the rows do not determine the coefficients of x1, x3" in text_of(model)
+
+
+def test_the_command_shows_the_errors_that_there_are():
+    """A finished run always has its table: with the errors that its model has, or why it has none."""
+    model = Sample("huber").model
+    assert text_of(model) == str(model.summary("robust"))
+    problem = amble.split(amble.load("diabetes"), agents=5, ridge=0.0, weights="rows")
+    early = amble.simulate(amble.Relay(), problem, hops=2, progress=False).trained(problem)
+    table = text_of(early)
+    assert table.startswith(str(early.summary("none")))
+    assert "No standard errors: the model is" in table
+    assert "cov=" not in table
+    with refused("train it longer"):
+        text_of(early, "model")
+
+
+def test_a_line_per_agent_has_what_its_rows_tell():
+    model = Sample("least-squares").model
+    zero = dict.fromkeys(Judged._fields[:-1], 0.0)
+    one = zero | {"rows": 1.0, "weight": 1.0, "y": 2.0, "yy": 4.0, "squared": 1.0}
+    about = {"agents": ["north", "east"], "judged": {"north": {"train": one, "test": zero}}}
+    north, east = text_of(replace(model, about=about)).splitlines()[-2:]
+    assert re.fullmatch(r"north: 1 row, NMSE [\d.]+, RMSE [\d.]+", north)  # one row has no R2
+    assert east == "east: its rows are not in these figures"
 
 
 def test_what_cannot_be_asked_is_refused():

@@ -291,6 +291,7 @@ def hole(site, name, *rows):
         (change("north", cost=0), {"loss": "cox", "event": "died"}, "'cost' of north: cox needs times above zero"),
         (lambda _: None, {"missing": "median"}, "no way to treat missing cells named 'median'"),
         (lambda _: None, {"loss": "hinge"}, "no loss named 'hinge'"),
+        (lambda _: None, {"ridge": 0.0}, "'same' is 0.1 in all rows of all sites, so they do not determine its coeff"),
     ],
 )  # fmt: skip
 def test_a_disagreement_names_the_site_and_the_column(tmp_path, changed, settings, sentence):

@@ -110,9 +110,9 @@ def test_signs_and_columns_without_a_penalty(tmp_path):
     assert model.w[2] == 0  # group a lies below b
 
 
-def node_of(folder, frames, **survey):
+def node_of(folder, frames, name="north", **survey):
     make_bundle(folder, frames, **survey)
-    home = folder / next(iter(frames))
+    home = folder / name
     config = AgentConfig.read(home, agreed=False)
     return Node(config, home, course_of(config, home), threading.Event())
 
@@ -151,6 +151,23 @@ def test_another_result_of_a_stage_begins_the_next_one_again_only_if_its_numbers
     assert [stage.name for stage in node.sequence.advance()] == ["training"]
     assert node.stages[1].shape.digest != first.shape.digest
     assert node.course.model(None) is None  # that of the earlier training is void
+    node.close_journals()
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_who_leaves_after_the_training_is_told_that_its_rows_stay_in_the_model(tmp_path, inside):
+    frames = tables()
+    node = node_of(tmp_path / "bundle", frames, "south")  # where no token begins
+    node.core.heard(0.0, 1, Stop(opened(node, frames, (3, 0, 9, 0, 1)), "east"))
+    node.sequence.advance()
+    result = np.ones(node.shape.result)
+    result[node.config.index - node.course.places] = inside
+    node.core.heard(0.0, 2, Stop(Ending("tolerance", "x", (3, 0, 9, 0, 1), result.astype("<f8").tobytes()), "east"))
+    assert [stage.name for stage in node.sequence.advance()] == ["closing"]
+    node.core.start(0.0)
+    node.sequence.leave(0.0, 30.0)
+    assert node.core.left.all_out != inside
+    assert ("its data stay in the model" in node.core.left.words) == inside
     node.close_journals()
 
 

@@ -10,8 +10,12 @@ import skops.io
 from sklearn.compose import ColumnTransformer
 
 import amble
+from amble import networks
 from amble.cli import main
+from amble.cli.summary import find_model
 from amble.data.files import read_table
+from amble.live.cluster.cluster import configure
+from amble.live.settings.agent_config import AgentConfig
 from amble.live.settings.surveyed import model_of
 from survey_samples import agreed, frames, pooled, tables_of
 
@@ -221,6 +225,24 @@ def test_a_one_hot_model_takes_the_raw_table(flats, tmp_path):
         run.predict(shuffled.assign(town=None))
     with pytest.raises(amble.AmbleError, match="column 'kind' of the training rows is not in the table; add it"):
         run.predict(shuffled.drop(columns="kind"))
+
+
+def test_a_live_agents_own_model_takes_the_raw_table(flats, tmp_path):
+    """Also while it runs: its settings say which columns of the file had a role."""
+    path, table = flats
+    data = amble.read_file(path, categorical="one-hot", target="calls", task="regression", exposure="years")
+    problem = amble.split(data, agents=2, loss="poisson", test=0)
+    settings = configure(problem, amble.Relay(form="full"), networks.ring(2), {"hops": 10}, 0, {})
+    settings.agent("agent01").write(tmp_path)
+    read = AgentConfig.read(tmp_path)
+    assert read.digest == settings.agent("agent01").digest
+    np.save(tmp_path / "model.npy", problem.optimum().w)
+    model = find_model(tmp_path)
+    assert (model.target, model.about["table"]) == ("calls", {"exposure": "years", "categories": ["town", "kind"]})
+    expected = problem.predict(problem.optimum().w, data.X, exposure=data.exposure)
+    np.testing.assert_array_equal(model.predict(table), expected)
+    rates = model.to_sklearn().predict(table[["kind", "town", "rooms"]])
+    np.testing.assert_allclose(rates * table["years"], expected, rtol=1e-12)
 
 
 def test_a_path_takes_the_raw_table_too(flats):

@@ -64,7 +64,7 @@ Event = Annotated[
 ]
 Offset = Annotated[str | None, of(DATA, help="Of a file, for poisson, gamma: a column, added to the linear predictor.")]
 Exposure = Annotated[str | None, of(DATA, help="Of a file, for poisson, gamma: the column of years, areas and so on.")]
-Weight = Annotated[str | None, of(DATA, help="Of a file: the column that says how much each row counts.")]
+Weight = Annotated[str | None, of(DATA, help="Of a file: the column of row weights, how much each row counts.")]
 
 
 @app.command(cls=WithNames, help=COMPARE_HELP, short_help="Compare methods: a table, a figure, the saved runs.")
@@ -122,7 +122,11 @@ def compare(
         str | None, of(SPLIT, metavar="<column,...>", help="Columns without ridge and l1, by name or number.")
     ] = None,
     weights: Annotated[
-        str | None, of(SPLIT, help="What counts alike in the sum: rows or agents.  [default: rows]")
+        str | None,
+        of(
+            SPLIT,
+            help="Which count alike: rows, or agents. (A column of row weights is --weight.)  [default: rows]",
+        ),
     ] = None,
     no_scale: Annotated[bool, of(SPLIT, "--no-scale", help="Leave columns and targets in their own units.")] = False,
     no_intercept: Annotated[bool, of(SPLIT, "--no-intercept", help="A model without an intercept.")] = False,

@@ -11,14 +11,20 @@ from amble.cli.app import app
 @app.command(short_help="Show a model's coefficients, their errors and its fit.")
 def summary(
     model: Annotated[Path, typer.Argument(help="A model.npz, a saved run (.json or .npz), or a folder with one.")],
-    cov: Annotated[str, typer.Option(help="Standard errors: model, robust, cluster (by agent) or none.")] = "model",
+    cov: Annotated[
+        str | None,
+        typer.Option(
+            help="Standard errors: model, robust, cluster (by agent) or none.  [default: model; of huber, robust]"
+        ),
+    ] = None,
     level: Annotated[float, typer.Option(help="Of the confidence intervals.")] = 0.95,
     latex: Annotated[bool, typer.Option("--latex", help="As a LaTeX table.")] = False,
 ) -> None:
     """Show a model: its coefficients in the units of the data, standard errors, tests, and how well it fits.
 
-    The errors are those of one table of all agents' rows. A model that was trained with a penalty has none: its
-    coefficients and its fit are shown. A saved run has no sums over rows, so its coefficients alone are shown.
+    The errors are those of one table of all agents' rows. Where a model has none, such as one that was trained with a
+    penalty, its coefficients and its fit are shown, and why. A saved run has no sums over rows, so its coefficients
+    alone are shown.
 
     **Examples**
 
@@ -49,14 +55,26 @@ def find_model(path: Path) -> Any:
     return load_model(path)
 
 
-def text_of(model: Any, cov: str = "model", level: float = 0.95, latex: bool = False) -> str:
-    """The table of a model, and how good it is at each agent where that is known."""
+def text_of(model: Any, cov: str | None = None, level: float = 0.95, latex: bool = False) -> str:
+    """The table of a model, and how good it is at each agent where that is known. Without `cov`, the usual errors; and
+    where it has none, the table says why."""
     if model.sums is None:
         return coefficients_text(model)
+    from dataclasses import replace
+
+    from amble.results.inference import NoErrors
     from amble.results.summary import other_rows
 
-    errors = not (any(model.penalty.values()) or other_rows(model.about))
-    table = model.summary(cov if errors or cov != "model" else "none", level)
+    usual = "robust" if model.loss == "huber" else "model"
+    if any(model.penalty.values()) or other_rows(model.about):  # the table has a note of its own about that
+        usual = "none"
+    try:
+        table = model.summary(cov or usual, level)
+    except NoErrors as error:
+        if cov is not None:
+            raise
+        table = model.summary("none", level)
+        table = replace(table, notes=(*table.notes, f"No standard errors: {error.why}."))
     return str(table.to_latex() if latex else f"{table}\n{agents_text(model)}".rstrip())
 
 
@@ -71,15 +89,19 @@ def coefficients_text(model: Any) -> str:
 
 def agents_text(model: Any) -> str:
     """A line per agent: its rows, and the metrics of the model on them."""
+    from math import isnan
+
+    from amble.data.datasets import count
     from amble.results.judging import measures_at
 
-    lines = []
-    for name, parts in model.about.get("judged", {}).items():
+    judged, lines = model.about.get("judged", {}), []
+    for name, parts in judged.items():
         said = []
         for part, label in (("train", ""), ("test", "held out: ")):
             if parts[part]["rows"]:
                 found = measures_at(model.loss, model.sums, parts[part], model.scaling.y_std)
-                shown = [f"{name} {value:,.4g}" for name, value in found.items() if name != "rows"]
-                said.append(f"{label}{found['rows']:,.0f} rows, {', '.join(shown)}")
+                shown = [f"{key} {value:,.4g}" for key, value in found.items() if key != "rows" and not isnan(value)]
+                said.append(f"{label}{', '.join([count(int(found['rows']), 'row'), *shown])}")
         lines.append(f"{name}: {'; '.join(said)}")
-    return "\n".join(lines)
+    absent = [name for name in model.about.get("agents", ()) if name not in judged] if judged else []
+    return "\n".join([*lines, *(f"{name}: its rows are not in these figures" for name in absent)])

@@ -66,7 +66,7 @@ def up(
     event: Annotated[str | None, typer.Option(help="For cox: the column of 1 (event) and 0 (censored).")] = None,
     offset: Annotated[str | None, typer.Option(help="For poisson and gamma: a column that is added.")] = None,
     exposure: Annotated[str | None, typer.Option(help="For poisson and gamma: the column of years and so on.")] = None,
-    weight: Annotated[str | None, typer.Option(help="The column that says how much each row counts.")] = None,
+    weight: Annotated[str | None, typer.Option(help="The column of row weights, how much each row counts.")] = None,
     columns: Annotated[
         str | None, typer.Option(metavar="<column,...>", help="Of sites: the columns of the model.  [default: all]")
     ] = None,

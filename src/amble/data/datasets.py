@@ -22,7 +22,7 @@ class Dataset:
     target : the name of y
     groups : a label per row that says which agent it belongs to, such as the site; `split` makes one agent per label
     sample_weight, offset, exposure : a number per row of X, as of `Problem.from_arrays`
-    offset_test : the same per row of X_test, the logarithm of the exposure included
+    sample_weight_test, offset_test : the same per row of X_test, the logarithm of the exposure included in the offset
     table : of a file: which column was the event, offset, exposure and weight, and which (categories) are one-hot
 
     Example
@@ -44,6 +44,7 @@ class Dataset:
     sample_weight: Any = None
     offset: Any = None
     exposure: Any = None
+    sample_weight_test: Any = None
     offset_test: Any = None
     table: Mapping[str, Any] = field(default_factory=dict)
 

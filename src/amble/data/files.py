@@ -21,7 +21,8 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 TABLES = (*DELIMITERS, ".parquet")
 CATEGORICAL = ("refuse", "one-hot")
 SAVE = "write it with numpy.savez(path, X=X, y=y)"
-EXTRAS = ("sample_weight", "offset", "exposure", "offset_test")  # arrays that an .npz may have besides
+# arrays that an .npz may have besides
+EXTRAS = ("sample_weight", "offset", "exposure", "sample_weight_test", "offset_test")
 
 
 class Reading(NamedTuple):
@@ -55,7 +56,8 @@ def read_file(
     Parameters
     ----------
     path : .csv, .tsv, .npz (arrays X, y and, if there are, X_test, y_test, sample_weight, offset, exposure,
-        offset_test), .parquet, and LIBSVM text under any other name; text may be compressed (.bz2, .xz, .gz)
+        sample_weight_test, offset_test), .parquet, and LIBSVM text under any other name; text may be compressed (.bz2,
+        .xz, .gz)
     task : regression or classification; without it, targets that are text or whole numbers of at most 20 values are
         labels
     target : a table's target column, by name or number (from 0; -1 is the last); without it, the last.

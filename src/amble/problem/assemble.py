@@ -36,6 +36,7 @@ class Heldout(NamedTuple):
     y: Targets
     y_mean_train: float
     offset: Array | float = 0.0  # of the linear predictor, with a log link
+    weight: Array | None = None  # of each row
 
 
 def check_rows(X: ArrayLike, y: ArrayLike | None, task: str, whose: str) -> tuple[Array, Targets]:
@@ -137,7 +138,7 @@ def assemble(
     weights: str = "rows",
     loss: str | None = None,
     extra: Extras = NO_EXTRAS,
-    offset_test: Array | None = None,
+    of_test: Extras = NO_EXTRAS,
     **penalties: Any,
 ) -> dict[str, Any]:
     """The fields of a Problem that follow from rows and who holds them."""
@@ -157,6 +158,11 @@ def assemble(
     if sum(map(len, parts)) < len(y):  # what nobody holds is no part of the training data
         used = np.sort(np.concatenate(parts))
         X, y, extra, parts = X[used], y[used], extra.of(used), [np.searchsorted(used, part) for part in parts]
+    if test is not None and of_test.weight is not None:
+        counted = np.flatnonzero(of_test.weight)
+        test, of_test = (test[0][counted], test[1][counted]), of_test.of(counted)
+        if not len(counted):
+            raise AmbleError("all test rows have the sample weight zero; give others, or none.")
     labels = None if regression else np.unique(y)
     if labels is not None and len(labels) < 2:
         raise AmbleError(f"all labels are {labels[0]}; classification needs at least two classes.")
@@ -167,7 +173,7 @@ def assemble(
     classes = 0 if labels is None else len(labels)
     loss = choose(loss, classes)
     kind, link = LOSSES[loss], LOSSES[loss].link()
-    if extra.offset is not None or offset_test is not None:
+    if extra.offset is not None or of_test.offset is not None:
         refuse_offset(loss)
     if regression and (flaw := kind.flaw(y)):
         raise AmbleError(f"loss={loss!r} needs {flaw}.")
@@ -181,8 +187,9 @@ def assemble(
     held = None
     if test is not None and link != "hazard":  # times of rows that are censored have no NMSE
         y_test = targets_in_units(test[1], scaling, labels, link)
-        offset = scaling.y_mean + (0.0 if offset_test is None else offset_test) if link == "log" else 0.0
-        held = Heldout(prepare(test[0], scaling, intercept), y_test, float(np.mean(wanted)), offset)
+        offset = scaling.y_mean + (0.0 if of_test.offset is None else of_test.offset) if link == "log" else 0.0
+        mean = float(np.average(wanted, weights=extra.weight))
+        held = Heldout(prepare(test[0], scaling, intercept), y_test, mean, offset, of_test.weight)
         if task == "regression" and np.all(np.abs(held.y - held.y_mean_train) <= 1e-12 * np.abs(wanted).max()):
             raise AmbleError(
                 "every test target is the mean of the training targets, so NMSE would divide by zero; give other test "

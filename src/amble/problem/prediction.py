@@ -55,11 +55,13 @@ def guess(W: Array, rows: Array, classes: int, loss: str | None = None, offset: 
     return np.asarray(kind.predict(W, rows, offset) if kind.link() == "log" else kind.predict(W, rows))
 
 
-def score(predicted: Targets, y: Targets, mean: float, regression: bool) -> Array:
-    """Of each row of predictions the NMSE |predicted - y|^2 / |y - mean|^2 (nan if all y are the mean), or accuracy."""
+def score(predicted: Targets, y: Targets, mean: float, regression: bool, weight: Array | None = None) -> Array:
+    """Of each row of predictions the NMSE |predicted - y|^2 / |y - mean|^2 (nan if all y are the mean), or accuracy;
+    by the weights of the targets, where they have some."""
+    s = np.ones(len(y)) if weight is None else weight
     if not regression:
-        return np.asarray(np.mean(predicted == y, axis=-1))
-    return np.asarray(np.sum((predicted - y) ** 2, axis=-1) / (np.sum((y - mean) ** 2) or np.nan))
+        return np.asarray(np.sum(s * (predicted == y), axis=-1) / (np.sum(s) or np.nan))
+    return np.asarray(np.sum(s * (predicted - y) ** 2, axis=-1) / (np.sum(s * (y - mean) ** 2) or np.nan))
 
 
 def metrics(W: Array, heldout: Heldout | None, classes: int, loss: str | None = None) -> Array:
@@ -68,10 +70,10 @@ def metrics(W: Array, heldout: Heldout | None, classes: int, loss: str | None = 
     finite = np.flatnonzero(np.isfinite(W).all(axis=1))
     if heldout is None or not len(finite):
         return found
-    X, y, mean, offset = heldout
+    X, y, mean, offset, weight = heldout
     at_once = max(1, SCORES_AT_ONCE * X.shape[1] // (X.shape[0] * W.shape[1] or 1))
     for some in np.split(finite, range(at_once, len(finite), at_once)):
-        found[some] = score(guess(W[some], X, classes, loss, offset), y, mean, not classes)
+        found[some] = score(guess(W[some], X, classes, loss, offset), y, mean, not classes, weight)
     return found
 
 

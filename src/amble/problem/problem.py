@@ -19,7 +19,7 @@ from amble.losses.objective import number_of
 from amble.losses.penalty import Penalty
 from amble.problem.assemble import Heldout, Scaling, assemble
 from amble.problem.dealing import Rows, deal, gather
-from amble.problem.extras import Extras, extras, of_agents
+from amble.problem.extras import NO_EXTRAS, Extras, extras, of_agents
 from amble.problem.optimum import Optimum
 from amble.problem.penalising import penalty_settings
 from amble.problem.prediction import check_model, metrics, predict
@@ -287,6 +287,7 @@ class Problem:
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
+        sample_weight_test: ArrayLike | None = None,
         offset_test: ArrayLike | None = None,
     ) -> "Problem":
         """Rows in one place, divided among agents.
@@ -322,7 +323,7 @@ class Problem:
         sample_weight : how much each row counts, zero or more; by default 1
         offset : of poisson and gamma: what is added to each row's linear predictor
         exposure : of the same: what the mean is proportional to, such as years or area; its logarithm is added
-        offset_test : the offset of the test rows, the logarithm of the exposure included
+        sample_weight_test, offset_test : those of the test rows; the offset with the logarithm of the exposure
 
         Returns
         -------
@@ -338,10 +339,13 @@ class Problem:
         Problem(data: classification, 2 agents, 2 unknowns)
         """
         rows = deal(X, y, task_of(task, loss), agents, how, groups, seed, alpha, sizes)
-        extra = extras(len(rows.y), "the data", sample_weight, offset, exposure)
+        extra, tested = (
+            extras(len(rows.y), "the data", sample_weight, offset, exposure),
+            (sample_weight_test, offset_test),
+        )
         options = {"ridge": ridge, "intercept": intercept, "scale": scale, "weights": weights, "loss": loss}
         options |= penalty_settings(l1, positive, unpenalised, rows.X.shape[1], rows.columns)
-        return from_rows(rows, name, X_test, y_test, options, extra, offset_test)
+        return from_rows(rows, name, X_test, y_test, options, extra, tested)
 
     @staticmethod
     def from_agents(
@@ -362,6 +366,7 @@ class Problem:
         sample_weight: Sequence[ArrayLike] | None = None,
         offset: Sequence[ArrayLike] | None = None,
         exposure: Sequence[ArrayLike] | None = None,
+        sample_weight_test: ArrayLike | None = None,
         offset_test: ArrayLike | None = None,
     ) -> "Problem":
         """Rows that agents already hold.
@@ -369,9 +374,10 @@ class Problem:
         Parameters
         ----------
         rows : one pair (X, y) per agent
-        task, X_test, y_test, ridge, l1, positive, unpenalised, intercept, scale, weights, loss, name, offset_test : as
-            of `from_arrays`
+        task, X_test, y_test, ridge, l1, positive, unpenalised, intercept, scale, weights, loss, name : as of
+            `from_arrays`
         sample_weight, offset, exposure : as of `from_arrays`, but a list with an array per agent
+        sample_weight_test, offset_test : as of `from_arrays`
 
         Returns
         -------
@@ -388,7 +394,7 @@ class Problem:
         held = gather(rows, task_of(task, loss))
         options |= penalty_settings(l1, positive, unpenalised, held.X.shape[1], held.columns)
         extra = of_agents([len(part) for part in held.parts], sample_weight, offset, exposure)
-        return from_rows(held, name, X_test, y_test, options, extra, offset_test)
+        return from_rows(held, name, X_test, y_test, options, extra, (sample_weight_test, offset_test))
 
     @staticmethod
     def from_objectives(objectives: Sequence[Loss], dimension: int, name: str = "own") -> "Problem":
@@ -444,17 +450,18 @@ def from_rows(
     y_test: ArrayLike | None,
     options: dict[str, Any],
     extra: Extras,
-    offset_test: ArrayLike | None,
+    tested: tuple[ArrayLike | None, ArrayLike | None],
 ) -> Problem:
-    """The problem of all agents' rows. The options are those of `assemble`; a loss that is None is left out."""
+    """The problem of all agents' rows. The options are those of `assemble`; a loss that is None is left out.
+    `tested`: the test rows' sample weights and offset."""
     chosen = {option: value for option, value in options.items() if option != "loss" or value is not None}
     if "loss" in chosen:
         chosen["loss"] = named(chosen["loss"])
         if LOSSES[chosen["loss"]].link() == "hazard":
             chosen["intercept"] = False
     test = heldout_rows(X_test, y_test, rows.task, rows.columns)
-    moved = None if test is None else extras(len(test[1]), "the test data", offset=offset_test).offset
-    fields = assemble(rows.X, rows.y, rows.parts, test, task=rows.task, **chosen, extra=extra, offset_test=moved)
+    of_test = NO_EXTRAS if test is None else extras(len(test[1]), "the test data", *tested)
+    fields = assemble(rows.X, rows.y, rows.parts, test, task=rows.task, **chosen, extra=extra, of_test=of_test)
     if rows.names is not None and fields["holdings"] is not None:
         fields["holdings"]["agents"] = list(rows.names)
     settings = {**rows.settings, **chosen}

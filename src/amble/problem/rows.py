@@ -112,7 +112,8 @@ def hold_out(data: Dataset, test: float, seed: int) -> Dataset:
     trained = replace(
         data, X=X[kept], y=y[kept], groups=rest, sample_weight=mine.weight, offset=mine.offset, exposure=None
     )
-    return replace(trained, X_test=X[out], y_test=y[out], offset_test=extra.of(out).offset)
+    held = extra.of(out)
+    return replace(trained, X_test=X[out], y_test=y[out], sample_weight_test=held.weight, offset_test=held.offset)
 
 
 def check_pairs(rows: Sequence[tuple[ArrayLike, ArrayLike]]) -> list[tuple[ArrayLike, ArrayLike]]:

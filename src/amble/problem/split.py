@@ -88,6 +88,7 @@ def split(
         sample_weight=rows.sample_weight,
         offset=rows.offset,
         exposure=rows.exposure,
+        sample_weight_test=rows.sample_weight_test,
         offset_test=rows.offset_test,
     )
     settings = {**problem.settings, "test": test}

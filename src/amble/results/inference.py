@@ -25,19 +25,27 @@ SINGULAR = 1e-12  # of an information matrix with ones in its diagonal, the leas
 FAR = 0.1  # standard errors from the optimum, from where on a model's are those of another
 
 
+class NoErrors(AmbleError):
+    """A model has no standard errors of this kind. `why` says so without the way round it."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}, or use cov='none' for the table without.")
+        self.why = why
+
+
 def inverse(triangle: Array, classes: int, names: tuple[str, ...]) -> Array:
     """Of an information matrix; the first class left out. Refused by name where columns depend on each other."""
     if not len(triangle):
-        raise AmbleError(f"a model of more than {SQUARES_UP_TO} unknowns has no standard errors here; use cov='none'.")
+        raise NoErrors(f"a model of more than {SQUARES_UP_TO} unknowns has no standard errors here; name fewer columns")
     H = block(triangle, classes)
     scale = np.sqrt(np.where(np.diagonal(H) > 0, np.diagonal(H), 1.0))
     values, vectors = np.linalg.eigh(H / scale / scale[:, None])
     if not values[0] > SINGULAR * len(H):
         heavy = np.abs(vectors[:, 0])
         culprits = dict.fromkeys(names[k % len(names)] for k in np.flatnonzero(heavy > 0.1 * heavy.max()))
-        raise AmbleError(
-            f"the rows do not determine all coefficients: {few(list(culprits))} is constant, or a combination of the "
-            "others (or of the labels); leave a column out and train again, or use cov='none'."
+        raise NoErrors(
+            f"the rows do not determine the coefficients of {few(list(culprits))}: a column is constant, or a "
+            "combination of others (or of the labels); leave one out and train again"
         )
     return np.asarray((vectors / values) @ vectors.T / scale / scale[:, None])
 
@@ -84,7 +92,7 @@ def dispersion(loss: str, sums: Sums, k: int) -> float:
         return 1.0
     freedom = float(sums.train.weight) - k
     if freedom <= 0:
-        raise AmbleError(f"there are {k} coefficients and {float(sums.train.weight):g} rows; more rows are needed.")
+        raise NoErrors(f"there are {k} coefficients and {float(sums.train.weight):g} rows; give more rows")
     return float(sums.pearson) / freedom
 
 

@@ -24,7 +24,8 @@ def sums_at(problem: Problem, w: Array) -> Sums:
         raise AmbleError(f"{loss} has no likelihood here, so no statistics; use run.trained() without the problem.")
     test = None
     if problem.heldout is not None:
-        test = problem.heldout.X, problem.heldout.y, None, problem.heldout.offset
+        held = problem.heldout
+        test = held.X, held.y, held.weight, held.offset
 
     def of_agent(i: int) -> Sums:
         rows, (weight, offset) = prepare(X[parts[i]], scaling, intercept), extra.of(parts[i])

@@ -163,8 +163,7 @@ def summarise(fit: Fit, sums: Sums, cov: str, level: float) -> Summary:
     if cov != "none":
         _refuse_penalty(fit)
         if others := other_rows(fit.about):
-            raise AmbleError(f"{others}, so these errors would not be its own; train it again, or use cov='none' for "
-                             "the table without.")  # fmt: skip
+            raise inference.NoErrors(f"{others}, so these errors would not be its own; train it again")
         matrix = inference.covariance(fit.loss, sums, cov, fit.classes, fit.own_names)
         matrix = fit.transform @ matrix @ fit.transform.T
         std_err = np.sqrt(np.diagonal(matrix))
@@ -216,7 +215,8 @@ def other_rows(about: Mapping[str, Any]) -> str:
     if about.get("recounting"):
         return "the run ended in a recount: the model may have rows of agents that died, which are not in the sums"
     if silent := about.get("silent", 0):
-        return f"the model has the rows of {silent} more agent{'s' * (silent > 1)} than the sums, which died before"
+        more = f"{silent} more agent{'s' * (silent > 1)}"
+        return f"the model has the rows of {more} than the sums, which died or left before"
     return ""
 
 
@@ -232,9 +232,9 @@ def _penalty(fit: Fit) -> str:
 def _refuse_penalty(fit: Fit) -> None:
     if fit.penalty:
         zeros = ", ".join(f"{name}=0" for name in fit.penalty)
-        raise AmbleError(
+        raise inference.NoErrors(
             f"this model was trained with a penalty ({_penalty(fit)}), which pulls its coefficients towards zero by an "
-            f"amount that no standard error knows; train it with {zeros}, or use cov='none' for the table without."
+            f"amount that no standard error knows; train it with {zeros}"
         )
 
 
@@ -242,9 +242,9 @@ def _optimality(fit: Fit, sums: Sums) -> list[str]:
     """Whether the model is the maximum of the likelihood of all rows: its gradient says how far it is from there."""
     far = inference.distance(fit.loss, sums, fit.classes, fit.own_names)
     if far > inference.FAR:
-        raise AmbleError(
+        raise inference.NoErrors(
             f"the model is {far:.2g} standard errors from the optimum of all rows, so these errors are not its own; "
-            "train it longer, with weights='rows', or use cov='none' for the table without."
+            "train it longer, with weights='rows'"
         )
     return [f"The model is {far:.1g} standard errors from the optimum."] if far > NEAR else []
 

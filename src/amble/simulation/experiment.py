@@ -156,6 +156,11 @@ class Experiment:
                     f"{extra[0]} was given with data = {self.data!r}; it is for files of your own, so leave it out."
                 )
             return load(self.data)
+        if Path(self.data).is_dir():
+            raise AmbleError(
+                f"{self.data} is a folder, which only amble up and amble survey take, with a table per site; give one "
+                "file here, in which by (--by) names the column that says whose row is whose."
+            )
         if not Path(self.data).is_file():
             error = unknown("data set", self.data, NAMES)
             raise AmbleError(f"{str(error).rstrip('.')}; nor is there a file {self.data}.")

@@ -20,29 +20,21 @@ from amble.problem.problem import Problem
 BATCHES = 10  # of rows that are held out once, whose losses say how exact the mean is
 
 
-class Judged(NamedTuple):
-    """What scores models: a problem whose test rows are the held-out ones, and their sample weights."""
+def losses_of(problem: Problem, models: Array, batches: int) -> tuple[Array, Array]:
+    """The mean loss of each model (by rows) on batches of the held-out rows (by columns), and the batches' weights.
 
-    problem: Problem
-    weight: Array | None = None
-
-    def losses(self, models: Array, batches: int) -> tuple[Array, Array]:
-        """The mean loss of each model (by rows) on batches of the held-out rows (by columns), and the batches' weights.
-
-        Rows are in batches of all agents, so that each agent need only add up its losses in each batch.
-        """
-        problem, held = self.problem, self.problem.heldout
-        assert held is not None
-        classes = 0 if problem.labels is None else len(problem.labels)
-        parts = np.array_split(np.random.default_rng(0).permutation(len(held.y)), min(batches, len(held.y)))
-        each = np.ones(len(held.y)) if self.weight is None else self.weight
-        offset = None if np.ndim(held.offset) == 0 and held.offset == 0.0 else held.offset + np.zeros(len(held.y))
-        f = stack(
-            held.X, held.y, parts, np.zeros(held.X.shape[1]), classes, "agents", problem.loss, Extras(each, offset)
-        )
-        ones = [tree_map(lambda a: a[k], f) for k in range(len(parts))]  # noqa: B023 - used within the loop's turn
-        losses = np.array([[float(one.value(w)) for one in ones] for w in models])
-        return losses, np.array([each[part].sum() for part in parts])
+    Rows are in batches of all agents, so that each agent need only add up its losses in each batch.
+    """
+    held = problem.heldout
+    assert held is not None
+    classes = 0 if problem.labels is None else len(problem.labels)
+    parts = np.array_split(np.random.default_rng(0).permutation(len(held.y)), min(batches, len(held.y)))
+    each = np.ones(len(held.y)) if held.weight is None else held.weight
+    offset = None if np.ndim(held.offset) == 0 and held.offset == 0.0 else held.offset + np.zeros(len(held.y))
+    f = stack(held.X, held.y, parts, np.zeros(held.X.shape[1]), classes, "agents", problem.loss, Extras(each, offset))
+    ones = [tree_map(lambda a: a[k], f) for k in range(len(parts))]  # noqa: B023 - used within the loop's turn
+    losses = np.array([[float(one.value(w)) for one in ones] for w in models])
+    return losses, np.array([each[part].sum() for part in parts])
 
 
 class Scores(NamedTuple):
@@ -53,15 +45,16 @@ class Scores(NamedTuple):
     metric: Array
 
 
-def score(judges: Sequence[Judged], trials: Sequence[Array]) -> Scores:
-    """Each judge scores its own models. The error is that between folds; of one judge, between batches of its rows."""
+def score(judges: Sequence[Problem], trials: Sequence[Array]) -> Scores:
+    """Each judge, a problem whose test rows are the held-out ones, scores its own models. The error is that between
+    folds; of one judge, between batches of its rows."""
     batches = BATCHES if len(judges) == 1 else 1
-    each = [judge.losses(models, batches) for judge, models in zip(judges, trials, strict=True)]
+    each = [losses_of(judge, models, batches) for judge, models in zip(judges, trials, strict=True)]
     losses, weights = np.hstack([losses for losses, _ in each]), np.concatenate([weight for _, weight in each])
     shares = weights / weights.sum()
     means = losses @ shares
     spread = np.sqrt((losses - means[:, None]) ** 2 @ shares)
-    metrics = [judge.problem.metrics(models) for judge, models in zip(judges, trials, strict=True)]
+    metrics = [judge.metrics(models) for judge, models in zip(judges, trials, strict=True)]
     metric = np.average(metrics, axis=0, weights=[weight.sum() for _, weight in each])
     return Scores(means, spread / np.sqrt(max(len(weights) - 1, 1)), metric)
 
@@ -88,16 +81,16 @@ def check_folds(folds: object) -> None:
         )
 
 
-def judges_of(problem: Problem, held: Sequence[Indices]) -> list[Judged]:
+def judges_of(problem: Problem, held: Sequence[Indices]) -> list[Problem]:
     """The problem without the rows that are held out, for each set of them."""
     judges = [without(problem, out) for out in held]
-    if empty := [k for k, judge in enumerate(judges) if not len(judge.problem.heldout.y)]:  # type: ignore[union-attr]
+    if empty := [k for k, judge in enumerate(judges) if not len(judge.heldout.y)]:  # type: ignore[union-attr]
         which = f"fold {empty[0] + 1} of {len(held)}" if len(held) > 1 else "some"
         raise AmbleError(f"the agents have too few rows to hold {which} out; give fewer folds, or held_out=0.")
     return judges
 
 
-def without(problem: Problem, out: Indices) -> Judged:
+def without(problem: Problem, out: Indices) -> Problem:
     """The same agents without some rows, which are test rows. Every label keeps some row."""
     assert problem.rows is not None
     assert problem.scaling is not None
@@ -111,7 +104,7 @@ def without(problem: Problem, out: Indices) -> Judged:
     ridge = ridges(settings.get("ridge", 0.0), rows.shape[1], intercept, settings.get("unpenalised", ()))
     classes = 0 if problem.labels is None else len(problem.labels)
     stacked = stack(rows, y, kept, ridge, classes, settings.get("weights", "rows"), problem.loss, extra)
-    offset = 0.0 if extra.offset is None else extra.offset[out]
-    heldout = Heldout(rows[out], y[out], float(np.delete(y, out).mean()), offset)
-    trained = replace(problem, stacked=stacked, total=stacked.pooled(), heldout=heldout)
-    return Judged(trained, None if extra.weight is None else extra.weight[out])
+    held, mine = extra.of(out), extra.of(np.setdiff1d(np.arange(len(y)), out))
+    mean = float(np.average(np.delete(y, out), weights=mine.weight))
+    heldout = Heldout(rows[out], y[out], mean, 0.0 if held.offset is None else held.offset, held.weight)
+    return replace(problem, stacked=stacked, total=stacked.pooled(), heldout=heldout)

@@ -33,7 +33,7 @@ from amble.progress import Meter
 from amble.randomness import check_seed
 from amble.results.penalty_path import PenaltyPath
 from amble.schedule.schedule import Schedule
-from amble.simulation.folds import Judged, Scores, check_folds, deal_folds, judges_of, score, shares_out
+from amble.simulation.folds import Scores, check_folds, deal_folds, judges_of, score, shares_out
 
 LAMBDAS = 100
 SMALLEST = 1e-3  # of the largest lambda
@@ -145,7 +145,7 @@ def path(
             none = unit(problem)._replace(l1=NO_COEFFICIENT * unit(problem).l1)
             chosen = spaced(lambdas, smallest, largest(token.under(none), problem) / l1_ratio)
         penalties = [penalty(problem, l1_ratio, each) for each in chosen]
-        tokens = [token, *(Trained(judge.problem, walk) for judge in judges if judge.problem is not problem)]
+        tokens = [token, *(Trained(judge, walk) for judge in judges if judge is not problem)]
         meter.total = len(tokens) * len(chosen)
         paths = [all_under(each, penalties, meter, k * len(chosen)) for k, each in enumerate(tokens)]
     models, hops = paths[0]
@@ -156,16 +156,19 @@ def path(
     return PenaltyPath(problem, chosen, float(l1_ratio), models, hops, *scores, size)
 
 
-def choose_judges(problem: Problem, held_out: float | None, folds: int | None, seed: int) -> list[Judged]:
+def choose_judges(problem: Problem, held_out: float | None, folds: int | None, seed: int) -> list[Problem]:
     """What scores the path; without a share or folds, the problem's own test rows, if it has some."""
     if folds is None and held_out is None:
-        return [] if problem.heldout is None else [Judged(problem)]
+        return [] if problem.heldout is None else [problem]
     if folds is None and not held_out:
         return []
     assert problem.loss is not None
     assert problem.rows is not None
     if LOSSES[problem.loss].link() == "hazard":
-        raise AmbleError(f"rows held out have no loss of their own under loss={problem.loss!r}; give held_out=0.")
+        raise AmbleError(
+            f"rows held out have no loss of their own under loss={problem.loss!r}; give held_out=0 "
+            "(--held-out 0), and no folds."
+        )
     parts = problem.rows[2]
     return judges_of(
         problem, shares_out(parts, held_out or 0.0, seed) if folds is None else deal_folds(parts, folds, seed)

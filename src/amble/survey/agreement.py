@@ -195,6 +195,11 @@ def encode(sites: Mapping[str, Document], settings: Wanted, baseline: bool) -> E
         if summary.kind == EMPTY:
             raise AmbleError(f"no site has a value in {name!r}; leave it out of the columns.")
         if summary.kind == NUMBER:
+            if baseline and summary.min == summary.max and not (settings.ridge or settings.l1):
+                raise AmbleError(
+                    f"{name!r} is {summary.min:g} in all rows of all sites, so they do not determine its coefficient; "
+                    "leave it out of the columns."
+                )
             encoding.features.append(Feature(name, None, summary.mean if settings.missing == MEAN else None))
             encoding.columns.append(name)
             encoding.means.append(summary.mean)

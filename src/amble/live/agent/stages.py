@@ -248,7 +248,8 @@ class Surveyed:
             sums = self._sums(w)
         numbers = np.concatenate([sums.vector(), judged(sums, config.index, self.places)])
         digest = run_digest({"stage": CLOSING, "run": config.digest, "model": digest})
-        return survey(CLOSING, digest, numbers, config.protocol_settings(), inside)
+        settings = replace(config.protocol_settings(), settled=bool(inside[config.index]))
+        return survey(CLOSING, digest, numbers, settings, inside)
 
     def _sums(self, w: Array) -> Sums:
         """Of this agent's rows, at the model."""

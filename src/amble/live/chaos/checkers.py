@@ -220,19 +220,27 @@ class Checker:
             return ""  # it ended while things failed: the model is that of whoever was there
         if leaving := [node.name for node in living if node.leaving and not stopped]:
             return f"{', '.join(leaving)} should have left by now"
+        if stopped:  # maybe while a token was lost, for which the others do not wait
+            return next(filter(None, (self._model_wrong(node, living) for node in living)), "")
         return next(filter(None, (self._token_wrong(m, living) for m in range(world.settings.tokens))), "")
+
+    def _model_wrong(self, node: Node, living: list[Node]) -> str:
+        """Of an agent, once the run has converged and ended."""
+        right, near = self._right(living)
+        z = node.disk["holder"].z
+        if not np.linalg.norm(z - right) <= near * (1 + np.linalg.norm(right)):
+            return f"{node.name} has ended with {z}, and the living agents' data stand for {right}"
+        return ""
 
     def _token_wrong(self, m: int, living: list[Node]) -> str:
         world = self.world
         sights = [node.disk[f"sight/{m}"] for node in living if f"sight/{m}" in node.disk]
-        if not sights and self.stopped_s is not None:
-            return ""  # it was lost with its first agent, and the run ended without it: its ledger is empty
         if len(sights) < len(living):
             return f"token {m} has not met {len(living) - len(sights)} of the living"
         newest = max(sights)
         if sights.count(newest) != 1:
             return f"token {m} went out at {newest} from {sights.count(newest)} agents"
-        if self.steady_from_s is not None and not self.stopped_s:
+        if self.steady_from_s is not None:
             walked = self.lately.get(m, [])
             if not walked and world.now > self.steady_from_s:
                 return f"token {m} is lost: nobody has seen it for {world.now - self.steady_from_s:.0f} s"

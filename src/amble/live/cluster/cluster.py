@@ -84,6 +84,8 @@ def configure(
         model |= {"y_mean": float(scaling.y_mean), "y_std": float(scaling.y_std)}
     else:
         model["labels"] = problem.labels.tolist()
+    if table := {**problem.table, **({} if problem.target is None else {"target": problem.target})}:
+        model["table"] = {key: list(value) if isinstance(value, tuple) else value for key, value in table.items()}
     if start is not None:
         model["start"] = start
     ports = free_ports(problem.agents)

@@ -202,12 +202,7 @@ def finish(plan: Plan, agents: Cluster) -> Model | NoModel:
             f"the run has diverged, as the loss of its model is more than {WORSE:g} times that of the initial one: "
             f"{likely_cause(plan, objectives)}"
         )
-    known: dict[str, Any] = {
-        "data": plan.problem.name,
-        "digest": plan.problem.digest,
-        "table": plan.problem.table or None,
-    }
-    model = replace(plan.config.agent(best).trained(w, **known), target=plan.target)
+    model = plan.config.agent(best).trained(w, data=plan.problem.name, digest=plan.problem.digest)
     model.save(plan.folder / model_file.FILE)
     return model
 

@@ -12,6 +12,7 @@ from amble.live.core.effects import Left, Report
 from amble.live.core.message import Epoch, Leaving
 
 NEVER = Epoch(-1, 0)  # of a share that was removed again
+SETTLED = "the training had ended before, so its data stay in the model; the closing survey is without it"
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Departure:
             for name in sorted(sending):
                 state.ask(name, Leaving(state.me))
         if not inside and (now >= self.leave_by_s or not (waiting or sending or unmet)):
-            left = Left(True, "all that it gave is out of the model")
+            left = Left(False, SETTLED) if settings.settled else Left(True, "all that it gave is out of the model")
         elif now >= self.leave_by_s:
             tokens = ", ".join(map(str, inside))
             left = Left(False, f"its time was over: tokens {tokens} are recounted without it, as without the dead")

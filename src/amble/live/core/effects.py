@@ -115,6 +115,7 @@ class Settings:
     result: int = 0  # numbers of the result that the run ends with, as another stage follows; 0: it needs none
     expected: Flags | None = None  # whom it waits for, by index; None: for the agents of the run's beginning
     gather_s: float | None = None  # how long; None: for silence_s
+    settled: bool = False  # whether an earlier stage has ended with a model that has this agent's data
 
     @cached_property
     def indices(self) -> Mapping[str, int]:

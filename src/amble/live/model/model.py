@@ -14,6 +14,7 @@ from amble.arrays import Array, tree_map
 from amble.data.files import TABLES, read_file
 from amble.data.named import read_named
 from amble.data.packed import inner_suffix
+from amble.data.roles import ROLES
 from amble.data.tables import TextColumn
 from amble.data.targets import TASKS, Targets
 from amble.errors import AmbleError, few, unknown
@@ -39,6 +40,14 @@ target_kind = toml.Kind(lambda value: toml.text.fits(value) or toml.is_whole(val
 chosen_kind = toml.list_of(target_kind, "a list of columns, by name or number")
 signs_kind = toml.Kind(
     lambda value: toml.boolean.fits(value) or chosen_kind.fits(value), "true, or a list of columns, by name or number"
+)
+table_kind = toml.Kind(
+    lambda value: (
+        isinstance(value, dict)
+        and value.keys() <= {"target", "categories", *ROLES}
+        and all(toml.text.fits(each) or toml.list_of(toml.text, "").fits(each) for each in value.values())
+    ),
+    f"a table of columns' names: target, {', '.join(ROLES)}, and a list, categories",
 )
 means_kind = toml.list_of(toml.number, "a list of numbers, one per column")
 spreads_kind = toml.list_of(toml.positive, "a list of numbers above zero, one per column")
@@ -73,6 +82,8 @@ class Model:
     loss: Annotated[str | None, toml.text] = None  # by its name; without it, the usual one of the task
     # rows per agent, in the mean over agents: an agent then counts by its rows. Without it, all agents count alike
     rows_mean: Annotated[float | None, toml.positive] = None
+    # the columns with a role of the one table that `amble up` has dealt out: what predictions on such a table need
+    table: Annotated[Mapping[str, Any] | None, table_kind] = None
 
     @property
     def width(self) -> int:
@@ -134,6 +145,7 @@ class Model:
 
     def trained(self, w: Array, about: Mapping[str, Any] | None = None, sums: Sums | None = None) -> trained.Model:
         """The model with these numbers, to predict with."""
+        table = {key: value for key, value in (self.table or {}).items() if key != "target"}
         return trained.Model(
             task=self.task,
             loss=self.loss_name,
@@ -142,12 +154,12 @@ class Model:
             intercept=self.intercept,
             w=w,
             scaling=self.scaling,
-            target=self.target,
+            target=(self.table or {}).get("target", self.target),
             penalty={"ridge": self.ridge}
             | ({"l1": self.l1} if self.l1 else {})
             | ({"positive": True} if self.positive else {}),
             sums=sums,
-            about=about or {},
+            about={**(about or {}), **({"table": table} if table else {})},
         )
 
     def read(self, path: Path) -> tuple[Array, Targets, Extras]:

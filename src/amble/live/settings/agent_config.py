@@ -165,7 +165,7 @@ class AgentConfig:
     @property
     def digest(self) -> str:
         """The digest of all that agents must agree on: an agent refuses tokens with another digest."""
-        model = {key: value for key, value in asdict(self.model).items() if key not in ("target", "header")}
+        model = {key: value for key, value in asdict(self.model).items() if key not in ("target", "header", "table")}
         model = {key: value for key, value in model.items() if key not in LATER or value}
         method, stop = method_settings(self.method), asdict(self.stop)
         agents = {"agents": self.agents, "room": self.room}
