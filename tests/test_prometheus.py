@@ -166,7 +166,9 @@ def prometheus(folder, **targets):
             result = json.loads(ask(url))["data"]["result"]
         except OSError:  # it is not up yet
             return {}
-        return {each["metric"].get("agent", each["metric"].get("job")): float(each["value"][1]) for each in result}
+        named = {each["metric"].get("agent", each["metric"].get("job")): float(each["value"][1]) for each in result}
+        assert len(named) == len(result), "several series of one agent"
+        return named
 
     try:
         yield query
@@ -205,6 +207,6 @@ def test_prometheus_sees_visits_grow_and_an_agent_die(tmp_path):
             assert all(seen[name] <= status.read(folder / name).visits for name in names)
             os.kill(status.read(folder / "agent01").process.pid, signal.SIGKILL)
             until(lambda: query('amble_state{job="up", state="down"}') == {"agent00": 0, "agent01": 1, "agent02": 0})
-            until(lambda: sum(query('amble_events_total{job="up", kind=~"recount|reissue"}').values()) > 0)
+            until(lambda: query('sum by (job) (amble_events_total{kind=~"recount|reissue"}) > 0').keys() == {"up"})
         assert agent.interrupt() == 130
         up.interrupt()
