@@ -15,6 +15,8 @@ import commands
 import settings
 from drawings import ALONE
 
+from amble.look import css
+
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 MADE = DOCS / "made"  # what is not in git: copies of the pages outside, and the gallery
@@ -31,8 +33,11 @@ PARTS = {
 
 
 def write_outside() -> None:
-    """Copies of the pages beside docs, whose links lead from there."""
+    """Copies of the pages beside docs, whose links lead from there; and the colours, as furo switches them."""
     MADE.mkdir(exist_ok=True)
+    MADE.joinpath("look.css").write_text(
+        css(light="body", dark="body:not([data-theme=light])", always_dark="body[data-theme=dark]")
+    )
     for name in OUTSIDE:
         text = LINK.sub(lambda link: _link(ROOT, MADE, link), (ROOT / f"{name}.md").read_text())
         page = MADE / f"{name.lower()}.md"

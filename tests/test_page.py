@@ -14,7 +14,7 @@ import pytest
 
 import amble
 from amble.cli import main
-from amble.drawing import COLOURS, save
+from amble.drawing import save
 from amble.report.claims import Cell, Claim, Row, Verdict
 from amble.report.curves import section_curves
 from amble.report.export import COLUMNS, curves_text, find_runs, write_page, write_report
@@ -329,7 +329,7 @@ def test_holdings_and_the_network_are_drawn(runs):
     labels = {"labels": ["<a> costs $5, not $6", "日本"], "counts": [[3, 0], [1, 2]], "agents": ["north", "south"]}
     bars, _ = drawn(holdings=labels)
     assert {"north", "south", "&lt;a&gt; costs $5, not $6", "日本"} <= set(texts(bars))
-    assert bars.count(f"fill: {COLOURS[0].lower()}") == 3  # a bar per agent, and the key
+    assert bars.count("fill: var(--c0)") == 3  # a bar per agent, and the key
     targets = {"rows": [5, 7], "target": [[0, 1, 2, 3, 4], [1, 1, 1, 1, 1.0]]}
     assert "target: least, middle half, median, most" in texts(drawn(holdings=targets)[0])
     (network,) = drawn(holdings=None)

@@ -8,14 +8,10 @@ const buttons = [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "re
 const options = { responsive: true, displaylogo: false, modeBarButtons: buttons };
 const redraws = [];
 
-function colours() {
+function colours() { // they depend on whether the page is dark
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(name).trim();
-  return { ink: read("--ink"), quiet: read("--quiet"), paper: read("--paper"), rule: read("--rule") };
-}
-
-function paint(colour, theme) {
-  return colour === "#000000" ? theme.ink : colour; // black cannot be seen on a dark page
+  return { read, ink: read("--ink"), quiet: read("--quiet"), paper: read("--paper"), rule: read("--rule") };
 }
 
 function faint(colour) {
@@ -31,7 +27,7 @@ function traces(data, column, cost, hidden, theme) {
   const found = [];
   data.lines.forEach((line, k) => {
     if (hidden.has(k)) return;
-    const colour = paint(line.colour, theme);
+    const colour = theme.read(line.colour);
     const { x } = line.curves[cost.key];
     const parts = line.curves[cost.key][column.key];
     const middle = parts.length > 1 ? parts[1] : parts[0];
@@ -83,9 +79,8 @@ function legend(box, data, hidden, redraw) {
     button.type = "button";
     button.setAttribute("aria-pressed", "true");
     const dashes = { solid: "", dot: "2 3", dash: "6 3", dashdot: "6 3 2 3", longdash: "10 3", longdashdot: "10 3 2 3" };
-    const stroke = line.colour === "#000000" ? "var(--ink)" : line.colour;
     button.innerHTML = `<svg viewBox="0 0 26 10" aria-hidden="true"><path d="M0 5H26" stroke-width="2.5"
-      stroke="${stroke}" stroke-dasharray="${dashes[line.dash]}"/></svg>`;
+      stroke="var(${line.colour})" stroke-dasharray="${dashes[line.dash]}"/></svg>`;
     button.append(line.label);
     button.addEventListener("click", () => {
       if (!hidden.delete(k)) hidden.add(k);
