@@ -1,7 +1,7 @@
 """Makes the drawings of the pages, docs/drawings/*.svg: python docs/drawings.py
 
 Lines and text have the colour of the text around them. The site puts a drawing into the page itself, which has the
-colours of `amble.look`; on a code host it is a picture with its own, and follows the colour scheme of the reader's system.
+colours of `amble.look`; on a code host it is a picture with its own, and follows the reader's colour scheme.
 """
 
 import itertools
@@ -10,7 +10,9 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
+import amble
 from amble.look import css
+from amble.results.animation import animation
 
 FOLDER = Path(__file__).parent / "drawings"
 BLUE, ORANGE, GREEN, RED, PINK = (f"var(--c{k})" for k in (0, 4, 2, 1, 3))
@@ -279,8 +281,17 @@ def bundle() -> str:
     return drawing(720, 245, *parts)
 
 
+def tokens() -> str:
+    """Three tokens of Relay on the rows of twelve agents: a run of the simulator, as it went."""
+    problem = amble.split(amble.load("diabetes"), agents=12)
+    network = amble.networks.random(agents=12, density=0.4, seed=0)
+    timing = amble.Timing(low_s=1, high_s=2, compute=0.6)
+    run = amble.simulate(amble.Relay(tokens=3), problem, network, hops=36, every=1, timing=timing, progress=False)
+    return animation(run, hops=36)
+
+
 DRAWINGS: dict[str, Callable[[], str]] = {
-    each.__name__: each for each in (walk, gift, boards, recount, solving, seen, bundle)
+    each.__name__: each for each in (walk, gift, boards, recount, solving, seen, bundle, tokens)
 }
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from typing import Any
 import api
 import commands
 import settings
-from drawings import ALONE
 
 from amble.look import css
 
@@ -24,6 +23,7 @@ OUTSIDE = ("SECURITY", "CONTRIBUTING", "CHANGELOG")
 MARK = re.compile(r"<!-- made: ([\w-]+) -->")
 LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?!https?:|#|mailto:)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 DRAWING = re.compile(r"!\[(?P<alt>[^\]]*)\]\(drawings/(?P<name>[\w-]+)\.svg\)")
+COLOURS = re.compile(r"<style>.*?</style>\n", re.DOTALL)  # a drawing's own, which the page has already
 PARTS = {
     "commands": commands.commands,
     "run-file": settings.run_file,
@@ -70,7 +70,8 @@ def with_contents(index: str) -> str:
 
 def _inlined(drawing: re.Match[str]) -> str:
     """A drawing as a part of the page, whose colours it then has."""
-    svg = (DOCS / "drawings" / f"{drawing['name']}.svg").read_text().replace(ALONE + "\n", "")
+    svg = (DOCS / "drawings" / f"{drawing['name']}.svg").read_text()
+    svg = COLOURS.sub("", svg, count=1)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(" ".join(drawing["alt"].split()))}" ', 1)
 
 
