@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -468,19 +467,3 @@ def test_again_replaces_a_page(runs, tmp_path):
     assert run_report("good", cwd=tmp_path).returncode == 2
     assert run_report("good", "--again", cwd=tmp_path).returncode == 0
     assert "another page" not in (tmp_path / "report.html").read_text()
-
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to open the page in")
-def test_a_browser_draws_the_plots(runs, digits, tmp_path):
-    (page,) = write_page(tmp_path / "page.html", Page("x", group([*runs, *digits])))
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}"]  # fmt: skip
-    command = [CHROMIUM, *flags, "--dump-dom", page.as_uri()]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    assert dom.count('class="main-svg"') >= 4  # two plots a section
-    ticks = re.findall(r'class="xtick"><text[^>]*>([^<]*)<', dom)
-    assert ticks.count("1") == 2  # each axis of units begins at the first message
-    assert dom.count('aria-pressed="true"') == sum(len(lines(section)) for section in group([*runs, *digits]))
