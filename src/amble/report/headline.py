@@ -26,7 +26,7 @@ def headline(section: Section) -> str:
             spent = [f"{quantity(each[0], cost)}{' units' * (cost == UNITS)}" for cost, each in reached.items()]
             return f"{names[0]} is within {goal} after {' and '.join(spent)}"
         if reached:
-            least = {COST_NAMES[cost]: _least(names, each) for cost, each in reached.items()}
+            least = {COST_NAMES[cost]: _least(drawn, names, each) for cost, each in reached.items()}
             won = {who: " and ".join(cost for cost, each in least.items() if each == who) for who in least.values()}
             return f"First within {goal}: {'; '.join(f'{who} in {what}' for who, what in won.items())}"
     column = next(iter(shown))
@@ -39,8 +39,14 @@ def headline(section: Section) -> str:
     return f"{names[best]} ends with the best {shown[column]}, {ended_text(ends[best], column)}{missed}"
 
 
-def _least(names: Sequence[str], costs: Sequence[float]) -> str:
-    return " and ".join(name for name, cost in zip(names, costs, strict=True) if cost == min(costs))
+def _least(drawn: Sequence[Line], names: Sequence[str], costs: Sequence[float]) -> str:
+    """The lines that need least; a run's second reading is not told where its first needs as little."""
+    first = {
+        line.runs: name
+        for line, name, cost in reversed(list(zip(drawn, names, costs, strict=True)))
+        if cost == min(costs)
+    }
+    return " and ".join(reversed(first.values()))
 
 
 def _names(drawn: Sequence[Line]) -> list[str]:
