@@ -72,7 +72,8 @@ def _inlined(drawing: re.Match[str]) -> str:
     """A drawing as a part of the page, whose colours it then has."""
     svg = (DOCS / "drawings" / f"{drawing['name']}.svg").read_text()
     svg = COLOURS.sub("", svg, count=1)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(" ".join(drawing["alt"].split()))}" ', 1)
+    named = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(" ".join(drawing["alt"].split()))}" ', 1)
+    return f'<div class="drawn" tabindex="0">{named}</div>'
 
 
 def _link(here: Path, there: Path, link: re.Match[str]) -> str:

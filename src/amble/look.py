@@ -39,7 +39,8 @@ FIGURES = {
     "axes.edgecolor": QUIET, "xtick.color": QUIET, "ytick.color": QUIET,
     "xtick.labelcolor": INK, "ytick.labelcolor": INK,
     "axes.linewidth": 0.6, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.3,
-    "lines.markersize": 3.5, "grid.color": RULE, "grid.linewidth": 0.5, "legend.frameon": False, "legend.fontsize": 7,
+    "lines.markersize": 3.5, "grid.color": RULE, "grid.linewidth": 0.5,
+    "legend.frameon": False, "legend.fontsize": 7, "legend.handlelength": 3,
 }  # fmt: skip
 
 

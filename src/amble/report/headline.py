@@ -28,7 +28,7 @@ def headline(section: Section) -> str:
         if reached:
             least = {COST_NAMES[cost]: _least(drawn, names, each) for cost, each in reached.items()}
             won = {who: " and ".join(cost for cost, each in least.items() if each == who) for who in least.values()}
-            return f"First within {goal}: {'; '.join(f'{who} in {what}' for who, what in won.items())}"
+            return f"First within {goal}: {', '.join(f'{who} in {what}' for who, what in won.items())}"
     column = next(iter(shown))
     ends = [ended(line, column) for line in drawn]
     upward = column == "metric" and is_accuracy(section)
