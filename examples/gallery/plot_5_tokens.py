@@ -34,8 +34,11 @@ with look():
     left.legend()
     right.plot(tokens, [each / 1e3 for each in sent], "s-", color=COLOURS[1])
     right.set(ylabel="bytes (kB)")
-    for axes in (left, right):
+    for axes, ticks in ((left, (2, 5, 10, 20, 50)), (right, (30, 100, 300, 1000, 3000))):
         axes.set(xlabel="tokens", xscale="log", yscale="log")
+        axes.set_xticks(tokens, tokens)
+        axes.set_yticks(ticks, ticks)
+        axes.minorticks_off()
     faster, more = time_s[0] / time_s[-1], sent[-1] / sent[0]
-    figure.suptitle(f"{tokens[-1]} tokens: {faster:.1f} times as fast, {more:.1f} times the bytes", x=0.01, ha="left")
+    figure.suptitle(f"{tokens[-1]} tokens: {faster:.1f} times as fast, {more:.0f} times the bytes", x=0.01, ha="left")
     plt.show()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 AGENTS_NAMED_MAX = 120
 STEPS_DRAWN = 4
+LABEL_SHARE = 0.035  # of the time line's width, that the label of a hop needs
+STRAGGLES = 0.05  # a factor that differs so little from 1 is that of no straggler
 ABOUT_WIDTH = 84  # characters below the headline of the network
 STRAGGLERS_NAMED = 4  # in a title; of more, only their number
 
@@ -105,10 +107,13 @@ def timeline_figure(run: Readable, hops: int = 40, first: int = 0) -> "Figure":
             np.stack([ends[:-1], begins[1:]]), np.stack([levels[:-1], levels[1:]]), color=colour, lw=0.7, alpha=0.6
         )
         axes.hlines(levels, begins, ends, color=colour, lw=6, label=f"token {m + first}")
-        if labelled:
-            for k, x, y in zip(mine, ends, levels, strict=True):
-                label = f"{k + 1}: $\\hat{{z}}_{{{shown.agent[k] + first},{m + first}}}$"
-                axes.text(x, y + 0.3, label, fontsize=6.5, color=colour, ha="center")
+    last = np.full(len(active), -np.inf)  # of each line: where its last label is
+    for k in range(shown.hops if labelled else 0):
+        x, y, m = shown.time_s[k] * unit, row[int(shown.agent[k])], int(shown.token[k])
+        if x - last[y] > LABEL_SHARE * width:
+            last[y] = x
+            label = f"{k + 1}: $\\hat{{z}}_{{{shown.agent[k] + first},{m + first}}}$"
+            axes.text(x, y + 0.3, label, fontsize=6.5, color=COLOURS[m % len(COLOURS)], ha="center")
     axes.set_yticks(range(len(active)), [f"agent {i + first}" for i in active], fontsize=7)
     axes.set_ylim(-0.6, len(active) - 0.1)
     axes.spines.left.set_visible(False)
@@ -154,10 +159,10 @@ def _busiest(share: Any, first: int) -> str:
 
 def stragglers(run: Readable) -> str:
     """Which agents compute slower and by which factor, as a second line of a title; empty if all are equal."""
-    slow = [(agent, factor) for agent, factor in run.timing.slowdown if factor != 1]
+    slow = [(agent, factor) for agent, factor in run.timing.slowdown if abs(factor - 1) > STRAGGLES]
     if not slow:
         return ""
     if len(slow) > STRAGGLERS_NAMED:
         factors = [factor for _, factor in slow]
-        return f"\n{len(slow)} stragglers, {min(factors):g}x to {max(factors):g}x"
-    return "\nstragglers: " + ", ".join(f"agent {agent} ({factor:g}x)" for agent, factor in slow)
+        return f"\n{len(slow)} stragglers, {min(factors):.3g}x to {max(factors):.3g}x"
+    return "\nstragglers: " + ", ".join(f"agent {agent} ({factor:.3g}x)" for agent, factor in slow)
