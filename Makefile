@@ -59,10 +59,11 @@ paper: $(VENV)/.demo
 	cp demo/paper/paper.json docs/paper.json
 	$(BIN)/python docs/tables.py
 
-# the pictures of docs/methods.md and docs/page.md; the last one needs chromium
+# the pictures of README.md and of the pages, the animation too; the last one needs chromium
 figures: $(VENV)/.demo
 	$(BIN)/amble compare -m all --tune --hops 4000 --again --out demo/methods && cp demo/methods/compare.png docs/methods.png
 	$(BIN)/amble compare examples/token-rules.toml --again --out demo/rules && cp demo/rules/compare.png docs/token-rules.png
+	$(BIN)/python docs/drawings.py
 	$(BIN)/python docs/screenshot.py
 
 # all that amble compare and amble up need

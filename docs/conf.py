@@ -49,8 +49,8 @@ sphinx_gallery_conf = {
 
 html_theme = "furo"
 html_title = f"amble {release}"
-html_static_path = ["static"]
-html_css_files = ["site.css"]
+html_static_path = ["static", "made/look.css"]
+html_css_files = ["look.css", "site.css"]
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"

@@ -1,7 +1,7 @@
 """Makes the drawings of the pages, docs/drawings/*.svg: python docs/drawings.py
 
-Lines and text have the colour of the text around them. The site puts a drawing into the page itself; on a code host it
-is a picture, and follows the colour scheme of the reader's system.
+Lines and text have the colour of the text around them. The site puts a drawing into the page itself, which has the
+colours of `amble.look`; on a code host it is a picture with its own, and follows the reader's colour scheme.
 """
 
 import itertools
@@ -10,10 +10,13 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
+import amble
+from amble.look import css
+from amble.results.animation import animation
+
 FOLDER = Path(__file__).parent / "drawings"
-# Okabe and Ito's colours, which people with any colour vision can tell apart
-BLUE, ORANGE, GREEN, RED, PINK = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"
-ALONE = "<style>svg{color:#222}@media(prefers-color-scheme:dark){svg{color:#ddd}}</style>"
+BLUE, ORANGE, GREEN, RED, PINK = (f"var(--c{k})" for k in (0, 4, 2, 1, 3))
+ALONE = f"<style>{css(('ink', 'paper', 'c0', 'c1', 'c2', 'c3', 'c4'), 'svg', 'svg')}svg{{color:var(--ink)}}</style>"
 NAMES = ("north", "east", "south", "west", "coast")
 
 
@@ -69,26 +72,21 @@ def agent(x: float, y: float, name: str) -> str:
 
 def token(x: float, y: float, label: str = "", colour: str = ORANGE) -> str:
     return f'<circle cx="{x:g}" cy="{y:g}" r="11" fill="{colour}" stroke="currentColor" stroke-width="1.5"/>' + (
-        text(x, y + 5, label, size=12, colour=_ink(colour), bold=True) if label else ""
+        text(x, y + 5, label, size=12, colour="var(--paper)", bold=True) if label else ""
     )
 
 
 def box(
     x: float, y: float, width: float, height: float, colour: str = "", words: str = "", dashed: bool = False
 ) -> str:
-    fill = f'fill="{colour}" fill-opacity="0.85"' if colour else 'fill="none"'
+    fill = f'fill="{colour}" fill-opacity="0.3"' if colour else 'fill="none"'
     dash = ' stroke-dasharray="4 5"' if dashed else ""
     shape = (
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="5" {fill} stroke="currentColor" '
         f'stroke-width="1.5"{dash}/>'
     )
-    inside = text(x + width / 2, y + height / 2 + 5, words, colour=_ink(colour), size=13) if words else ""
+    inside = text(x + width / 2, y + height / 2 + 5, words, size=13) if words else ""
     return f"{shape}\n{inside}" if inside else shape
-
-
-def _ink(paper: str) -> str:
-    """The colour of text that can be read on this one."""
-    return {"": "", BLUE: "#fff"}.get(paper, "#000")
 
 
 def ring(cx: float, cy: float, radius: float) -> list[tuple[float, float]]:
@@ -283,8 +281,17 @@ def bundle() -> str:
     return drawing(720, 245, *parts)
 
 
+def tokens() -> str:
+    """Three tokens of Relay on the rows of twelve agents: a run of the simulator, as it went."""
+    problem = amble.split(amble.load("diabetes"), agents=12)
+    network = amble.networks.random(agents=12, density=0.4, seed=0)
+    timing = amble.Timing(low_s=1, high_s=2, compute=0.6)
+    run = amble.simulate(amble.Relay(tokens=3), problem, network, hops=36, every=1, timing=timing, progress=False)
+    return animation(run, hops=36)
+
+
 DRAWINGS: dict[str, Callable[[], str]] = {
-    each.__name__: each for each in (walk, gift, boards, recount, solving, seen, bundle)
+    each.__name__: each for each in (walk, gift, boards, recount, solving, seen, bundle, tokens)
 }
 
 if __name__ == "__main__":

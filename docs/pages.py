@@ -13,7 +13,8 @@ from typing import Any
 import api
 import commands
 import settings
-from drawings import ALONE
+
+from amble.look import css
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -22,6 +23,7 @@ OUTSIDE = ("SECURITY", "CONTRIBUTING", "CHANGELOG")
 MARK = re.compile(r"<!-- made: ([\w-]+) -->")
 LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?!https?:|#|mailto:)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 DRAWING = re.compile(r"!\[(?P<alt>[^\]]*)\]\(drawings/(?P<name>[\w-]+)\.svg\)")
+COLOURS = re.compile(r"<style>.*?</style>\n", re.DOTALL)  # a drawing's own, which the page has already
 PARTS = {
     "commands": commands.commands,
     "run-file": settings.run_file,
@@ -31,8 +33,11 @@ PARTS = {
 
 
 def write_outside() -> None:
-    """Copies of the pages beside docs, whose links lead from there."""
+    """Copies of the pages beside docs, whose links lead from there; and the colours, as furo switches them."""
     MADE.mkdir(exist_ok=True)
+    MADE.joinpath("look.css").write_text(
+        css(light="body", dark="body:not([data-theme=light])", always_dark="body[data-theme=dark]")
+    )
     for name in OUTSIDE:
         text = LINK.sub(lambda link: _link(ROOT, MADE, link), (ROOT / f"{name}.md").read_text())
         page = MADE / f"{name.lower()}.md"
@@ -65,8 +70,10 @@ def with_contents(index: str) -> str:
 
 def _inlined(drawing: re.Match[str]) -> str:
     """A drawing as a part of the page, whose colours it then has."""
-    svg = (DOCS / "drawings" / f"{drawing['name']}.svg").read_text().replace(ALONE + "\n", "")
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(" ".join(drawing["alt"].split()))}" ', 1)
+    svg = (DOCS / "drawings" / f"{drawing['name']}.svg").read_text()
+    svg = COLOURS.sub("", svg, count=1)
+    named = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(" ".join(drawing["alt"].split()))}" ', 1)
+    return f'<div class="drawn" tabindex="0">{named}</div>'
 
 
 def _link(here: Path, there: Path, link: re.Match[str]) -> str:

@@ -18,7 +18,7 @@ DOCS = Path(__file__).parent
 KEPT = DOCS / "paper.json"
 PAGES = (DOCS.parent / "README.md", DOCS / "reproduce.md", DOCS / "paper.md")
 BLOCK = re.compile(r"(<!-- paper: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-# a row of README's table: its name, the group, the method, what else identifies its line
+# a row of the table of all methods: its name, the group, the method, what else identifies its line
 ROWS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     ("I-BCD", CAPTIONS, "I-BCD", {}),
     ("API-BCD as published, tokens' mean", CAPTIONS, "API-BCD", {"reading": "", "token_rule": "published"}),
@@ -38,6 +38,7 @@ def blocks(kept: dict[str, Any]) -> dict[str, str]:
     """Every table by its name."""
     groups = {group: [each for each in kept["sections"] if each["group"] == group] for group in (CAPTIONS, TUNED)}
     return {
+        "result": _result(groups),
         "results": _results(groups),
         "claims-captions": _claims(groups[CAPTIONS]),
         "claims-tuned": _claims(groups[TUNED]),
@@ -74,6 +75,28 @@ def _find(section: dict[str, Any], method: str, **told: Any) -> dict[str, Any]:
     raise SystemExit(f"docs/paper.json has no {method} {told} in {section['title']}; run make paper first.")
 
 
+def _result(groups: dict[str, list[dict[str, Any]]]) -> str:
+    """README's table: Relay, and of all other methods the one that needs least; and what it shows."""
+    relay = [_find(each, "Relay", tokens=1) for each in groups[CAPTIONS]]
+    rows = [["Relay, nothing to set", *(_cell(own, each) for own, each in zip(relay, groups[CAPTIONS], strict=True))]]
+    won = []
+    for least, cost in (("least communication", UNITS), ("least time", TIME)):
+        cells, where = [], []
+        for own, section in zip(relay, groups[TUNED], strict=True):
+            others = [line for line in section["lines"] if line["method"] != "Relay"]
+            best = min(others, key=lambda line: _cost(line, cost))
+            cells.append(_cell(best, section, _short(best)))
+            where += [section["data"]] if _cost(own, cost) < _cost(best, cost) else []
+        rows.append([f"best of the others, tuned: {least}", *cells])
+        won.append(f"the {least} on {_names(where)}" if where else f"the {least} nowhere")
+    shown = f"Relay needs {', and '.join(won)}. {_findings(groups).splitlines()[0].removeprefix('- ')}"
+    return f"{_table(['', *(section['data'] for section in groups[CAPTIONS])], rows)}\n\n{shown}"
+
+
+def _cost(line: dict[str, Any], cost: str) -> float:
+    return float("inf") if line[cost] is None else float(line[cost])
+
+
 def _results(groups: dict[str, list[dict[str, Any]]]) -> str:
     rows = [[name, *(_cell(_find(section, method, **told), section) for section in groups[group])]
             for name, group, method, told in ROWS]  # fmt: skip
@@ -81,7 +104,7 @@ def _results(groups: dict[str, list[dict[str, Any]]]) -> str:
         cells = []
         for section in groups[TUNED]:
             each = [_find(section, method, reading="") for method in OTHERS]
-            best = min(each, key=lambda line: float("inf") if line[cost] is None else line[cost])
+            best = min(each, key=lambda line: _cost(line, cost))
             cells.append(_cell(best, section, best["method"]))
         rows.append([f"others, tuned: {least}", *cells])
     relay = [_cell(_find(section, "Relay", tokens=1), section) for section in groups[CAPTIONS]]

@@ -65,6 +65,24 @@ def test_rivals_that_are_not_shown_need_as_much_or_more():
     assert "3 others need as much or more at every level, or did not reach it." in claim_block(claim)
 
 
+def test_readme_says_where_relay_needs_least():
+    other = json.loads(json.dumps(KEPT))
+    for section in other["sections"]:
+        for line in section["lines"]:
+            relay = line["method"] == "Relay"
+            line |= {
+                "comm_units": 5.0 if relay == (section["data"] == "usps") else 6.0,
+                "time_s": None if relay else 1.0,
+            }
+    block = tables.blocks(other)["result"]
+    assert "Relay needs the least communication on usps, and the least time nowhere." in block
+    assert "| 6, > 300 ms |" in block.splitlines()[2]
+
+
+def test_readme_is_short():
+    assert len(tables.PAGES[0].read_text().splitlines()) < 80
+
+
 @pytest.mark.parametrize(
     ("tokens", "local", "where"),
     [

@@ -102,12 +102,12 @@ def test_stragglers_are_named_in_the_title(drawn):
         run.plot_timeline("x.png")
     assert len(drawn) == 4
     for figure in drawn:
-        assert figure.get_suptitle().endswith("stragglers: agent 3 (20x), agent 5 (0.5x)")
+        assert figure.axes[0].get_title("left").endswith("stragglers: agent 3 (20x), agent 5 (0.5x)")
     amble.compare([amble.IBCD()], PROBLEM, hops=60).plot("x.png")
-    assert "straggler" not in drawn[-1].get_suptitle()
+    assert "straggler" not in drawn[-1].axes[0].get_title("left")
     many = amble.Timing(slowdown={i: 2.0 + i for i in range(6)})
     amble.compare([amble.IBCD()], PROBLEM, hops=60, timing=many).plot("x.png")
-    assert drawn[-1].get_suptitle().endswith("6 stragglers, 2x to 7x")
+    assert drawn[-1].axes[0].get_title("left").endswith("6 stragglers, 2x to 7x")
 
 
 def test_without_test_rows_the_figure_shows_the_distance(drawn):

@@ -11,6 +11,7 @@ once, and news must travel. Bytes rise, because each message carries M ledgers. 
 import matplotlib.pyplot as plt
 
 import amble
+from amble.look import COLOURS, QUIET, look
 
 problem = amble.split(amble.load("diabetes"), agents=50, test=0)
 network = amble.networks.random(agents=50, density=0.7)
@@ -25,11 +26,19 @@ for count in tokens:
 # %%
 # Until the model is within 1e-6 of the optimum of 50 agents' rows:
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.8), layout="constrained")
-left.plot(tokens, time_s, "o-", color="#0072B2", label="measured")
-left.plot(tokens, [time_s[0] / count for count in tokens], "--", color="0.5", label="1/M")
-left.set(xlabel="tokens", ylabel="time (hops one after another)", xscale="log", yscale="log")
-left.legend()
-right.plot(tokens, [each / 1e3 for each in sent], "s-", color="#D55E00")
-right.set(xlabel="tokens", ylabel="bytes (kB)", xscale="log", yscale="log")
-plt.show()
+with look():
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.8), dpi=200, layout="constrained")
+    left.plot(tokens, time_s, "o-", label="measured")
+    left.plot(tokens, [time_s[0] / count for count in tokens], "--", color=QUIET, label="1/M")
+    left.set(ylabel="time (hops one after another)")
+    left.legend()
+    right.plot(tokens, [each / 1e3 for each in sent], "s-", color=COLOURS[1])
+    right.set(ylabel="bytes (kB)")
+    for axes, ticks in ((left, (2, 5, 10, 20, 50)), (right, (30, 100, 300, 1000, 3000))):
+        axes.set(xlabel="tokens", xscale="log", yscale="log")
+        axes.set_xticks(tokens, tokens)
+        axes.set_yticks(ticks, ticks)
+        axes.minorticks_off()
+    faster, more = time_s[0] / time_s[-1], sent[-1] / sent[0]
+    figure.suptitle(f"{tokens[-1]} tokens: {faster:.1f} times as fast, {more:.0f} times the bytes", x=0.01, ha="left")
+    plt.show()

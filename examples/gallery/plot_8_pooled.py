@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import amble
+from amble.look import COLOURS, QUIET, look
 
 data = amble.load("diabetes")
 
@@ -42,15 +43,18 @@ print("of a standard error:", np.allclose(together["std_err"], errors, rtol=1e-9
 
 shown = together.index[1:]
 places = np.arange(len(shown))
-figure, axes = plt.subplots(figsize=(7.2, 3.2), layout="constrained")
-for table, colour, label, shift in (
-    (together, "#0072B2", "three clinics", -0.12),
-    (alone, "#D55E00", "the smallest alone", 0.12),
-):
-    rows = table.loc[shown]
-    axes.errorbar(places + shift, rows["coef"], 1.96 * rows["std_err"], fmt="o", color=colour, label=label, capsize=3)
-axes.axhline(0, color="0.6", linewidth=0.8)
-axes.set_xticks(places, shown)
-axes.set_ylabel("coefficient")
-axes.legend()
-plt.show()
+lines = [(together, COLOURS[0], "three clinics", -0.12), (alone, COLOURS[1], "the smallest alone", 0.12)]
+with look():
+    figure, axes = plt.subplots(figsize=(7.2, 3.2), dpi=200, layout="constrained")
+    for table, colour, label, shift in lines:
+        rows = table.loc[shown]
+        axes.errorbar(
+            places + shift, rows["coef"], 1.96 * rows["std_err"], fmt="o", color=colour, label=label, capsize=3
+        )
+    axes.axhline(0, color=QUIET, linewidth=0.8)
+    axes.set_xticks(places, shown)
+    axes.set_ylabel("coefficient")
+    axes.legend()
+    wider = (alone.loc[shown, "std_err"] / together.loc[shown, "std_err"]).median()
+    figure.suptitle(f"Alone, the smallest clinic's intervals are {wider:.1f} times as wide", x=0.01, ha="left")
+    plt.show()

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from amble.drawing import COLOURS, literal, new_figure, save
+from amble.drawing import headline, literal, new_figure, save
 from amble.errors import AmbleError, need
+from amble.look import COLOURS, PAPER, QUIET, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ AGENTS_NAMED_MAX = 60
 HATCHES = ("", "////", "....")  # when the colours begin again
 
 
+@look()
 def holdings_figure(name: str, holdings: dict[str, Any], settings: dict[str, Any]) -> "Figure":
     """One bar per agent, from what `Problem.holdings` and `Problem.settings`, or a run's problem, say."""
     agents = len(holdings.get("counts") or holdings["rows"])
@@ -25,14 +27,14 @@ def holdings_figure(name: str, holdings: dict[str, Any], settings: dict[str, Any
     if "counts" in holdings:
         axes = [figure.subplots()]
         draw_labels(axes[0], holdings)
-        figure.legend(loc="outside right upper", frameon=False, fontsize=7, title="label", title_fontsize=7)
+        figure.legend(loc="outside right upper", title="label", title_fontsize=7)
     else:
         axes = list(figure.subplots(1, 2, sharey=True, width_ratios=(1, 2)))
         draw_targets(axes[0], axes[1], holdings)
     axes[0].set_xlim(0, 1.02 * max(holdings.get("rows") or map(sum, holdings["counts"])))
     ticker = need("matplotlib.ticker", "sim")
     for panel in axes:
-        panel.spines[["top", "right", "left"]].set_visible(False)
+        panel.spines.left.set_visible(False)
         panel.tick_params(axis="x", labelsize=7)
         panel.tick_params(axis="y", length=0)
         panel.set_ylim(agents - 0.4, -0.6)  # agent 0 on top
@@ -43,10 +45,24 @@ def holdings_figure(name: str, holdings: dict[str, Any], settings: dict[str, Any
         axes[0].set_yticks(range(agents), [literal(str(name)) for name in names], fontsize=6)
     axes[0].set_ylabel("agent", fontsize=8)
     alpha = f", alpha {settings['alpha']:g}" if "alpha" in settings else ""
-    figure.suptitle(
-        literal(f"{name}: which agent holds which rows ({settings.get('how', 'given')}{alpha})"), fontsize=9
-    )
+    about = f"{name}: which agent holds which rows ({settings.get('how', 'given')}{alpha})"
+    headline(figure, _seen(holdings), about)
     return figure
+
+
+def _seen(holdings: dict[str, Any]) -> str:
+    """How different the agents are."""
+    if "counts" in holdings:
+        counts = np.array(holdings["counts"])
+        own, whole = (counts.max(axis=1) / np.maximum(counts.sum(axis=1), 1)).mean(), counts.sum(axis=0) / counts.sum()
+        return f"The commonest label is {100 * own:.0f} % of an agent's rows, {100 * whole.max():.0f} % of all"
+    rows, middle = holdings["rows"], np.array(holdings["target"])[:, 2]
+    return f"Agents have {_span(rows)} rows, medians of the target: {_span(middle)}"
+
+
+def _span(values: Any) -> str:
+    low, high = f"{min(values):,.4g}", f"{max(values):,.4g}"
+    return low if low == high else f"{low} to {high}"
 
 
 def partition_picture(path: Path, name: str, holdings: dict[str, Any] | None, settings: dict[str, Any]) -> Path:
@@ -71,7 +87,7 @@ def draw_labels(axes: "Axes", holdings: dict[str, Any]) -> None:
         look: dict[str, Any] = {
             "color": COLOURS[k % len(COLOURS)],
             "hatch": HATCHES[k // len(COLOURS)],
-            "edgecolor": "white",
+            "edgecolor": PAPER,
         }
         axes.barh(
             np.arange(len(counts)), counts[:, k], thickness(len(counts)), left, label=name, linewidth=line, **look
@@ -86,12 +102,12 @@ def draw_targets(left: "Axes", right: "Axes", holdings: dict[str, Any]) -> None:
     low, first, middle, third, high = np.array(holdings["target"]).T
     left.barh(agents, holdings["rows"], thickness(len(agents)), color=COLOURS[5])
     left.set_xlabel("rows", fontsize=8)
-    right.hlines(agents, low, high, color="0.6", linewidth=1, zorder=2)
+    right.hlines(agents, low, high, color=QUIET, linewidth=1, zorder=2)
     right.barh(agents, third - first, 0.8 * thickness(len(agents)), first, color=COLOURS[0], zorder=3)
     if len(agents) <= AGENTS_NAMED_MAX:
-        right.plot(middle, agents, "|", color="white", markersize=6, markeredgewidth=1.6, zorder=4)
+        right.plot(middle, agents, "|", color=PAPER, markersize=6, markeredgewidth=1.6, zorder=4)
     right.set_xlabel("target: least, middle half, median, most", fontsize=8)
-    right.grid(axis="x", alpha=0.25, linewidth=0.6)
+    right.grid(axis="x")
 
 
 def thickness(agents: int) -> float:

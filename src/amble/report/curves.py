@@ -29,7 +29,7 @@ def section_curves(section: Section, own_looks: Sequence[Look]) -> dict[str, Any
                 parts = (low, middle, high) if len(line.runs) > 1 else (middle,)
                 curves[cost][column] = [_plain(part) for part in parts]
         dash = "dot" if look.dotted else DASHES[look.turn % len(DASHES)]
-        drawn.append({"label": legend_label(line), "colour": look.colour, "dash": dash, "curves": curves})
+        drawn.append({"label": legend_label(line), "colour": f"--c{look.number}", "dash": dash, "curves": curves})
     return {
         "columns": [y_axis(section, column) for column in shown],
         "costs": [

@@ -1,13 +1,16 @@
 """A section's figure: two panels like the paper's, at a double column's width, legible in grey."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from amble.drawing import STYLES, literal, new_figure
+from amble.drawing import End, headline, label_ends, literal, new_figure
 from amble.errors import need
+from amble.look import PAPER, QUIET, STYLES, look
 from amble.report.curves import YAxis, y_axis
+from amble.report.headline import headline as sentence
 from amble.report.looks import Look, looks
 from amble.report.measures import band, first_message
 from amble.report.sections import TIME, UNITS, Line, Section, columns, legend_label, lines
@@ -19,22 +22,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH_IN = 7.16  # two columns of an IEEE page
+WIDTH_IN, HEIGHT_IN = 7.16, 2.7  # the width of two columns of an IEEE page
+BEST_STYLE = (0, (5, 3))
 MARKERS = "os^DvPX*<>hp"  # they distinguish lines where colours do not
 MARKS = 6  # on a line
-SETTINGS = {"font.size": 8, "axes.linewidth": 0.6, "lines.linewidth": 1.2, "lines.markersize": 3.5}
+OPTIMUM = "centralised optimum"
+LABEL_WIDTH = 26  # characters of a line of a label
 PANELS = {TIME: "virtual time (s)", UNITS: "communication (units)"}
 
 
 def comparison_figure(runs: Sequence[Run]) -> "Figure":
-    """The figure of runs on one problem and network, with a title, because it has no caption."""
+    """The figure of runs on one problem and network; it says which, because it has no caption."""
     about = runs[0]
     walks = " / ".join(dict.fromkeys(run.walk_name for run in runs if not isinstance(run.schedule, Rounds)))
     title = f"{about.problem['name']}, {about.network.agents} agents, {about.network.name}, walk: {walks or 'none'}"
-    return section_figure(Section(title, tuple(runs)), title=title)
+    return section_figure(Section(title, tuple(runs)))
 
 
-def section_figure(section: Section, own_looks: Sequence[Look] | None = None, title: str = "") -> "Figure":
+def section_figure(section: Section, own_looks: Sequence[Look] | None = None) -> "Figure":
     """The metric against virtual time and against communication: medians, and bands over the seeds.
 
     `own_looks` are this section's of `looks`, so that a method has one colour in the figures of several sections.
@@ -42,45 +47,73 @@ def section_figure(section: Section, own_looks: Sequence[Look] | None = None, ti
     drawn = lines(section)
     own = looks([section])[0] if own_looks is None else own_looks
     axis = y_axis(section, next(iter(columns(section))))
-    longest = max(len(legend_label(line)) for line in drawn)
-    across = 3 if longest < 42 else 2
-    with need("matplotlib", "sim").rc_context(SETTINGS):
-        figure = new_figure(WIDTH_IN, 2.6 + 0.15 * (1 + len(drawn) // across) + 0.2 * bool(title))
+    with look():
+        figure = new_figure(WIDTH_IN, HEIGHT_IN)
         panels = figure.subplots(1, 2, sharey=True)
         for panel, (cost, label) in zip(panels, PANELS.items(), strict=True):
-            for k, (line, look) in enumerate(zip(drawn, own, strict=True)):
-                _draw(panel, line, look, k, cost, axis["key"])
+            for k, (line, line_look) in enumerate(zip(drawn, own, strict=True)):
+                _draw(panel, line, line_look, k, cost, axis["key"])
             if axis["best"] is not None:
-                panel.axhline(axis["best"], color="0.4", lw=0.9, ls=(0, (5, 3)), label="centralised optimum")
+                panel.axhline(axis["best"], color=QUIET, lw=0.9, ls=BEST_STYLE, label=OPTIMUM)
             if any(len(band(line, cost, axis["key"])[0]) for line in drawn):
                 panel.set_xscale("log")
             if first := first_message(section.runs, cost):  # earlier values still enter from the left
                 panel.set_xlim(left=first / 1.25)
             panel.set_xlabel(label)
-            panel.grid(alpha=0.25, linewidth=0.5)
-            panel.spines[["top", "right"]].set_visible(False)
+            panel.grid()
         _scale(panels[0], axis)
-        figure.suptitle((literal(title) + stragglers(section.runs[0])).strip())
+        headline(figure, sentence(section), section.title + stragglers(section.runs[0]))
         panels[0].set_ylabel(axis["title"])
-        handles, labels = panels[0].get_legend_handles_labels()
-        size = 7 if longest < 52 else 6
-        figure.legend(handles, labels, loc="outside lower center", ncols=across, fontsize=size, frameon=False)
+        ends = _ends(drawn, own, axis["key"])
+        if ends and axis["best"] is not None:
+            ends.append(End(panels[1].get_xlim()[1], axis["best"], OPTIMUM, QUIET))
+        if not label_ends(panels[1], ends):
+            _legend(figure, panels[0], drawn)
     return figure
 
 
-def _draw(panel: "Axes", line: Line, look: Look, k: int, cost: str, column: str) -> None:
+def _ends(drawn: Sequence[Line], own: Sequence[Look], column: str) -> list[End]:
+    """Where each line of the second panel ends, with its label; none if there is one that cannot be drawn."""
+    ends = []
+    for line, line_look in zip(drawn, own, strict=True):
+        x, _, middle, _ = band(line, UNITS, column)
+        if not np.isfinite(middle).any():
+            return []
+        last = np.flatnonzero(np.isfinite(middle))[-1]
+        ends.append(End(x[last], middle[last], _label(line), line_look.colour))
+    return ends
+
+
+def _label(line: Line) -> str:
+    """The method's name, and its settings on lines of their own."""
+    lost = " (diverged)" * any(run.stopped == "diverged" for run in line.runs)
+    name, settings = line.runs[0].method.label + lost, ", ".join(filter(None, line.details))
+    if len(name) + len(settings) < LABEL_WIDTH:
+        return f"{name} ({settings})"
+    return "\n".join([name, *textwrap.wrap(settings, LABEL_WIDTH)])
+
+
+def _legend(figure: "Figure", panel: "Axes", drawn: Sequence[Line]) -> None:
+    longest = max(len(legend_label(line)) for line in drawn)
+    across = 3 if longest < 42 else 2
+    handles, labels = panel.get_legend_handles_labels()
+    figure.set_figheight(figure.get_figheight() + 0.15 * (1 + len(drawn) // across))
+    figure.legend(handles, labels, loc="outside lower center", ncols=across, fontsize=7 if longest < 52 else 6)
+
+
+def _draw(panel: "Axes", line: Line, own: Look, k: int, cost: str, column: str) -> None:
     x, low, middle, high = band(line, cost, column)
-    style = ":" if look.dotted else STYLES[look.turn % len(STYLES)]
+    style = ":" if own.dotted else STYLES[own.turn % len(STYLES)]
     apart = max(1, len(x) // MARKS)
     first = k * 5 % apart  # lines that lie on one another show their marks in turn
     panel.plot(
-        x, np.where(np.isfinite(middle), middle, np.nan), color=look.colour, linestyle=style, drawstyle="steps-post",
+        x, np.where(np.isfinite(middle), middle, np.nan), color=own.colour, linestyle=style, drawstyle="steps-post",
         marker=MARKERS[k % len(MARKERS)], markevery=(first, apart), label=literal(legend_label(line)),
-        markerfacecolor="white" if look.dotted else look.colour,
+        markerfacecolor=PAPER if own.dotted else own.colour,
     )  # fmt: skip
     if len(line.runs) > 1:
         drawn = np.isfinite(low) & np.isfinite(high)
-        panel.fill_between(x[drawn], low[drawn], high[drawn], color=look.colour, alpha=0.15, linewidth=0, step="post")
+        panel.fill_between(x[drawn], low[drawn], high[drawn], color=own.colour, alpha=0.15, linewidth=0, step="post")
 
 
 def _scale(panel: "Axes", axis: YAxis) -> None:

@@ -4,14 +4,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from amble import methods
-from amble.drawing import COLOURS
+from amble.look import COLOURS
 from amble.report.sections import Line, Section, lines
 
 
 class Look(NamedTuple):
-    colour: str
+    number: int  # of its colour
     turn: int  # how often the colours had begun again
     dotted: bool  # the mean of x, in its method's colour
+
+    @property
+    def colour(self) -> str:
+        return COLOURS[self.number]
 
 
 def looks(sections: Sequence[Section]) -> list[list[Look]]:
@@ -26,7 +30,7 @@ def looks(sections: Sequence[Section]) -> list[list[Look]]:
             if not line.column_suffix or kind not in seen:
                 seen[kind] = seen.get(kind, 0) + 1
             number = known.setdefault((*kind, seen[kind]), len(known))
-            own.append(Look(COLOURS[number % len(COLOURS)], number // len(COLOURS), bool(line.column_suffix)))
+            own.append(Look(number % len(COLOURS), number // len(COLOURS), bool(line.column_suffix)))
         looks_by_section.append(own)
     return looks_by_section
 

@@ -7,15 +7,12 @@ const touch = matchMedia("(pointer: coarse)").matches; // a finger on a plot scr
 const buttons = [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]];
 const options = { responsive: true, displaylogo: false, modeBarButtons: buttons };
 const redraws = [];
+const TICK_PX = 90; // that a tick of a horizontal axis needs, so that two do not touch
 
-function colours() {
+function colours() { // they depend on whether the page is dark
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(name).trim();
-  return { ink: read("--ink"), quiet: read("--quiet"), paper: read("--paper"), rule: read("--rule") };
-}
-
-function paint(colour, theme) {
-  return colour === "#000000" ? theme.ink : colour; // black cannot be seen on a dark page
+  return { read, ink: read("--ink"), quiet: read("--quiet"), paper: read("--paper"), rule: read("--rule") };
 }
 
 function faint(colour) {
@@ -31,7 +28,7 @@ function traces(data, column, cost, hidden, theme) {
   const found = [];
   data.lines.forEach((line, k) => {
     if (hidden.has(k)) return;
-    const colour = paint(line.colour, theme);
+    const colour = theme.read(line.colour);
     const { x } = line.curves[cost.key];
     const parts = line.curves[cost.key][column.key];
     const middle = parts.length > 1 ? parts[1] : parts[0];
@@ -55,12 +52,10 @@ function traces(data, column, cost, hidden, theme) {
   return found;
 }
 
-function layout(column, cost, theme) {
+function layout(column, cost, theme, width) {
   const axis = { color: theme.quiet, gridcolor: theme.rule, linecolor: theme.rule, zeroline: false, automargin: true };
   const best = { type: "line", xref: "paper", x0: 0, x1: 1, y0: column.best, y1: column.best,
     line: { color: theme.quiet, width: 1.2, dash: "dash" } };
-  const label = { text: "centralised optimum", xref: "paper", x: 0, xanchor: "left", yanchor: "bottom", showarrow: false,
-    y: column.log ? Math.log10(column.best) : column.best, font: { size: 11, color: theme.quiet } };
   return {
     margin: { l: 8, r: 12, t: 24, b: 8 },
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
@@ -69,11 +64,10 @@ function layout(column, cost, theme) {
     hoverlabel: { bgcolor: theme.paper, bordercolor: theme.quiet, font: { color: theme.ink }, align: "left" },
     modebar: { bgcolor: "rgba(0,0,0,0)", color: theme.quiet, activecolor: theme.ink },
     xaxis: { ...axis, type: "log", title: { text: cost.title }, exponentformat: "SI",
-      autorangeoptions: cost.first ? { minallowed: Math.log10(cost.first / 1.25) } : {}, minexponent: 1, ticksuffix: cost.suffix, nticks: 8 },
+      autorangeoptions: cost.first ? { minallowed: Math.log10(cost.first / 1.25) } : {}, minexponent: 1, ticksuffix: cost.suffix, nticks: Math.max(3, Math.round(width / TICK_PX)) },
     yaxis: { ...axis, type: column.log ? "log" : "linear", title: { text: column.title }, exponentformat: "power",
       range: column.range || undefined, autorange: !column.range },
     shapes: column.best === null ? [] : [best],
-    annotations: column.best === null ? [] : [label],
   };
 }
 
@@ -83,9 +77,8 @@ function legend(box, data, hidden, redraw) {
     button.type = "button";
     button.setAttribute("aria-pressed", "true");
     const dashes = { solid: "", dot: "2 3", dash: "6 3", dashdot: "6 3 2 3", longdash: "10 3", longdashdot: "10 3 2 3" };
-    const stroke = line.colour === "#000000" ? "var(--ink)" : line.colour;
     button.innerHTML = `<svg viewBox="0 0 26 10" aria-hidden="true"><path d="M0 5H26" stroke-width="2.5"
-      stroke="${stroke}" stroke-dasharray="${dashes[line.dash]}"/></svg>`;
+      stroke="var(${line.colour})" stroke-dasharray="${dashes[line.dash]}"/></svg>`;
     button.append(line.label);
     button.addEventListener("click", () => {
       if (!hidden.delete(k)) hidden.add(k);
@@ -98,6 +91,13 @@ function legend(box, data, hidden, redraw) {
     made.forEach((button, k) => button.setAttribute("aria-pressed", String(!hidden.has(k))));
     redraw();
   };
+  if (data.columns.some((column) => column.best !== null)) {
+    const key = document.createElement("span");
+    key.innerHTML = `<svg viewBox="0 0 26 10" aria-hidden="true"><path d="M0 5H26" stroke-width="1.5" stroke="var(--quiet)"
+      stroke-dasharray="6 3"/></svg>`;
+    key.append("centralised optimum");
+    box.append(key);
+  }
   if (made.length < 5) return;
   for (const [label, hide] of [["show all", false], ["hide all", true]]) {
     const button = document.createElement("button");
@@ -122,7 +122,7 @@ for (const box of document.querySelectorAll("[data-curves]")) {
     const column = data.columns.find((each) => each.key === chosen("y")) || data.columns[0];
     const right = data.costs.find((each) => each.key === chosen("x"));
     [data.costs[0], right].forEach((cost, k) => {
-      Plotly.react(plots[k], traces(data, column, cost, hidden, theme), layout(column, cost, theme), options);
+      Plotly.react(plots[k], traces(data, column, cost, hidden, theme), layout(column, cost, theme, plots[k].clientWidth), options);
     });
   };
   legend(box.querySelector(".legend"), data, hidden, redraw);
@@ -131,5 +131,5 @@ for (const box of document.querySelectorAll("[data-curves]")) {
   redraw();
 }
 
-dark.addEventListener("change", () => redraws.forEach((redraw) => redraw()));
+for (const [from, name] of [[dark, "change"], [window, "resize"]]) from.addEventListener(name, () => redraws.forEach((redraw) => redraw()));
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));

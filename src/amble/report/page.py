@@ -7,8 +7,10 @@ from importlib.resources import files
 from string import Template
 
 from amble.errors import AmbleError, need
+from amble.look import css
 from amble.problem.picture import holdings_figure
 from amble.report.curves import section_curves
+from amble.report.headline import headline
 from amble.report.looks import looks
 from amble.report.machine import this_machine
 from amble.report.made import made
@@ -55,7 +57,7 @@ def page_text(page: Page) -> str:
     home = files("amble.report")
     return Template(home.joinpath("page.html").read_text("utf-8")).substitute(
         title=join(page.title),
-        style="\n".join(home.joinpath(name).read_text("utf-8") for name in ("base.css", "page.css")),
+        style="\n".join([css(), *(home.joinpath(name).read_text("utf-8") for name in ("base.css", "page.css"))]),
         body="\n".join(body),
         curves=curves.replace("<", "\\u003c"),  # no text of a run may end the script
         plotly=plotly,
@@ -64,7 +66,11 @@ def page_text(page: Page) -> str:
 
 
 def _section(name: str, section: Section) -> Markup:
-    shown = [tag("h2", section.title), tag("p", _what_is_shown(section))]
+    shown = [
+        tag("h2", section.title),
+        tag("p", headline(section), class_="headline"),
+        tag("p", _what_is_shown(section)),
+    ]
     if section.about:
         shown.append(tag("p", section.about))
     shown += [_figure(name, section), *(claim_block(claim) for claim in section.claims), results_table(section)]

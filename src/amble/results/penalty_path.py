@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amble.arrays import Array, Indices
-from amble.drawing import COLOURS, literal, new_figure, save
+from amble.drawing import End, headline, label_ends, literal, new_figure, save
 from amble.errors import AmbleError, as_path, need
 from amble.files import write_whole
+from amble.look import COLOURS, QUIET, RULE, look
 from amble.problem.problem import Problem
 
 if TYPE_CHECKING:
@@ -213,6 +214,7 @@ class PenaltyPath:
         return save(path_figure(self), as_path(path, "the figure"))
 
 
+@look()
 def path_figure(path: PenaltyPath) -> "Figure":
     figure = new_figure(9 if path.chooses else 5, 3.4)
     panels = figure.subplots(1, 2 if path.chooses else 1, squeeze=False)[0]
@@ -220,13 +222,12 @@ def path_figure(path: PenaltyPath) -> "Figure":
     each = path.models.reshape(len(path.models), -1, width + bool(path.problem.settings.get("intercept", True)))
     lines = each[..., :width].reshape(len(path.models), -1)
     largest = np.argsort(-np.abs(lines).max(axis=0), kind="stable")[:NAMED_MAX].tolist()
-    for j, name in enumerate(path.names):
-        named = j in largest
-        style: dict[str, Any] = {"color": "0.8", "lw": 0.6, "zorder": 1}
-        if named:
-            style = {"color": COLOURS[largest.index(j)], "lw": 1.2, "label": literal(name.removeprefix("coef "))}
+    names = [name.removeprefix("coef ") for name in path.names]
+    for j in range(len(names)):
+        style: dict[str, Any] = {"color": RULE, "lw": 0.6, "zorder": 1}
+        if j in largest:
+            style = {"color": COLOURS[largest.index(j)], "label": literal(names[j])}
         panels[0].plot(path.lambdas, lines[:, j], **style)
-    panels[0].legend(fontsize=6, frameon=False)
     panels[0].set_ylabel("coefficient of the scaled column")
     if path.chooses:
         low, high = path.loss - path.loss_error, path.loss + path.loss_error
@@ -238,6 +239,25 @@ def path_figure(path: PenaltyPath) -> "Figure":
         axes.invert_xaxis()
         axes.set_xlabel("lambda")
         if path.chooses:
-            axes.axvline(path.lambdas[path.best], color="0.3", lw=0.8, ls="--")
-            axes.axvline(path.lambdas[path.simplest], color="0.3", lw=0.8, ls=":")
+            axes.axvline(path.lambdas[path.best], color=QUIET, lw=0.8, ls="--")
+            axes.axvline(path.lambdas[path.simplest], color=QUIET, lw=0.8, ls=":")
+    headline(figure, _seen(path, names), _about(path))
+    ends = [End(path.lambdas[-1], lines[-1, j], names[j], COLOURS[k]) for k, j in enumerate(largest)]
+    if not label_ends(panels[0], ends):
+        panels[0].legend()
     return figure
+
+
+def _seen(path: PenaltyPath, names: list[str]) -> str:
+    """How many coefficients the chosen models have, or else which is the first."""
+    total = len(names)
+    if path.chooses:
+        best, simplest = path.nonzero[path.best], path.nonzero[path.simplest]
+        few = f"; {simplest} are as good within one standard error" if simplest < best else ""
+        return f"The held-out rows choose {best} of {total} coefficients{few}"
+    return f"{path.nonzero[-1]} of {total} coefficients are not zero under the smallest penalty"
+
+
+def _about(path: PenaltyPath) -> str:
+    marks = "; dashed: the least loss, dotted: the strongest penalty within one standard error" if path.chooses else ""
+    return f"{path.problem.name}, l1_ratio {path.l1_ratio:g}{marks}"

@@ -1,12 +1,14 @@
 """The paper's figures 1 and 2 from any run: the network with its tokens, and which copy is updated when."""
 
+import textwrap
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from amble.drawing import COLOURS, literal, new_figure
+from amble.drawing import headline, new_figure
 from amble.errors import AmbleError, need
+from amble.look import COLOURS, PAPER, QUIET, look
 from amble.results.reading import Readable
 from amble.schedule.rounds import Rounds
 
@@ -16,9 +18,13 @@ if TYPE_CHECKING:
 
 AGENTS_NAMED_MAX = 120
 STEPS_DRAWN = 4
+LABEL_SHARE = 0.035  # of the time line's width, that the label of a hop needs
+STRAGGLES = 0.05  # a factor that differs so little from 1 is that of no straggler
+ABOUT_WIDTH = 84  # characters below the headline of the network
 STRAGGLERS_NAMED = 4  # in a title; of more, only their number
 
 
+@look()
 def network_figure(run: Readable) -> "Figure":
     """Agents and links; each token's first steps as arrows in its colour, its number where it starts."""
     agents, edges, schedule = run.network.agents, run.network.edges, run.schedule
@@ -32,7 +38,7 @@ def network_figure(run: Readable) -> "Figure":
     axes.add_patch(need("matplotlib.patches", "sim").PathPatch(links, fill=False, lw=0.4, alpha=0.3, zorder=1))
     named = agents <= AGENTS_NAMED_MAX
     axes.scatter(
-        points[:, 0], points[:, 1], s=120 if named else 8, color="white", edgecolors="0.5", linewidths=0.8, zorder=2
+        points[:, 0], points[:, 1], s=120 if named else 8, color=PAPER, edgecolors=QUIET, linewidths=0.8, zorder=2
     )
     if named:
         for i, (x, y) in enumerate(points):
@@ -42,9 +48,10 @@ def network_figure(run: Readable) -> "Figure":
         how = f"arrows: each token's first {STEPS_DRAWN} steps"
         for m in range(run.method.tokens):
             _draw_token(axes, points, schedule.agent[schedule.token == m][: STEPS_DRAWN + 1], m)
-    axes.set_title(literal(f"{run.network.name}: {agents} agents, {len(edges):,} links"), fontsize=9)
-    caption = literal(f"{run.label}, walk: {run.walk_name}; {how}")
-    axes.text(0.5, -0.02, caption, transform=axes.transAxes, ha="center", fontsize=7)
+    degrees = run.network.degrees
+    near = f"{degrees.min()}" + f" to {degrees.max()}" * bool(degrees.max() > degrees.min())
+    about = f"{run.network.name}, {len(edges):,} links; {run.label}, walk: {run.walk_name}; {how}"
+    headline(figure, f"{agents} agents, with {near} neighbours each", textwrap.fill(about, ABOUT_WIDTH))
     axes.margins(0.1)
     return figure
 
@@ -72,6 +79,7 @@ def _draw_token(axes: "Axes", points: Any, agents: Any, m: int) -> None:
         axes.text(x, y, f"$z_{{{m}}}$", color=colour, fontsize=11, ha="center", va="center", zorder=5)
 
 
+@look()
 def timeline_figure(run: Readable, hops: int = 40, first: int = 0) -> "Figure":
     """One line per agent, time to the right: a bar is a visit, in the token's colour, with the copy that it updates.
 
@@ -99,19 +107,23 @@ def timeline_figure(run: Readable, hops: int = 40, first: int = 0) -> "Figure":
             np.stack([ends[:-1], begins[1:]]), np.stack([levels[:-1], levels[1:]]), color=colour, lw=0.7, alpha=0.6
         )
         axes.hlines(levels, begins, ends, color=colour, lw=6, label=f"token {m + first}")
-        if labelled:
-            for k, x, y in zip(mine, ends, levels, strict=True):
-                label = f"{k + 1}: $\\hat{{z}}_{{{shown.agent[k] + first},{m + first}}}$"
-                axes.text(x, y + 0.3, label, fontsize=6.5, color=colour, ha="center")
+    last = np.full(len(active), -np.inf)  # of each line: where its last label is
+    for k in range(shown.hops if labelled else 0):
+        x, y, m = shown.time_s[k] * unit, row[int(shown.agent[k])], int(shown.token[k])
+        if x - last[y] > LABEL_SHARE * width:
+            last[y] = x
+            label = f"{k + 1}: $\\hat{{z}}_{{{shown.agent[k] + first},{m + first}}}$"
+            axes.text(x, y + 0.3, label, fontsize=6.5, color=COLOURS[m % len(COLOURS)], ha="center")
     axes.set_yticks(range(len(active)), [f"agent {i + first}" for i in active], fontsize=7)
     axes.set_ylim(-0.6, len(active) - 0.1)
+    axes.spines.left.set_visible(False)
     explained = "; a label is the hop, and the copy that it updates: of which agent, of which token" if labelled else ""
     axes.set_xlabel(f"virtual time ({word}){explained}")
-    title = f"{run.label} on {run.problem['name']}: its first {shown.hops} hops, walk: {run.walk_name}"
-    figure.suptitle(literal(title) + stragglers(run), fontsize=10)
-    axes.grid(axis="y", alpha=0.2)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=8, fontsize=8, frameon=False)
+    about = f"{run.label} on {run.problem['name']}: its first {shown.hops} hops, walk: {run.walk_name}"
+    visits = np.bincount(shown.agent, run.compute_s[shown.agent], run.network.agents)
+    headline(figure, _busiest(visits / shown.time_s[-1], first), about + stragglers(run))
+    axes.grid(axis="y")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=8)
     return figure
 
 
@@ -125,23 +137,32 @@ def _rounds_figure(run: Readable, rounds: int) -> "Figure":
     for begin, end in zip(begins, ends, strict=True):
         middle = (begin + end - run.compute_s) / 2
         axes.hlines(np.arange(N), middle, middle + run.compute_s, color=COLOURS[0], lw=4)
-        axes.axvline(end, color="0.6", lw=0.8, ls="--")
+        axes.axvline(end, color=QUIET, lw=0.8, ls="--")
     axes.set_yticks(range(N), [f"agent {i}" for i in range(N)], fontsize=7)
     axes.set_xlim(left=0)
     axes.ticklabel_format(axis="x", style="sci", scilimits=(-2, 3))
     axes.set_xlabel("virtual time (s); a dashed line ends a round")
-    title = f"{run.label} on {run.problem['name']}: its first {len(ends)} rounds"
-    figure.suptitle(literal(title) + stragglers(run), fontsize=10)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    about = f"{run.label} on {run.problem['name']}: its first {len(ends)} rounds"
+    axes.spines.left.set_visible(False)
+    headline(figure, _busiest(run.compute_s * len(ends) / ends[-1], 0), about + stragglers(run))
     return figure
+
+
+def _busiest(share: Any, first: int) -> str:
+    """Which agent computes most of the time that is shown, and how much the others do."""
+    i = int(np.argmax(share))
+    if len(share) == 1 or share.min() == share[i]:
+        return f"Every agent computes {100 * share[i]:.2g} % of this time"
+    others = np.delete(share, i).mean()
+    return f"Agent {i + first} computes {100 * share[i]:.2g} % of this time, the others {100 * others:.2g} % on average"
 
 
 def stragglers(run: Readable) -> str:
     """Which agents compute slower and by which factor, as a second line of a title; empty if all are equal."""
-    slow = [(agent, factor) for agent, factor in run.timing.slowdown if factor != 1]
+    slow = [(agent, factor) for agent, factor in run.timing.slowdown if abs(factor - 1) > STRAGGLES]
     if not slow:
         return ""
     if len(slow) > STRAGGLERS_NAMED:
         factors = [factor for _, factor in slow]
-        return f"\n{len(slow)} stragglers, {min(factors):g}x to {max(factors):g}x"
-    return "\nstragglers: " + ", ".join(f"agent {agent} ({factor:g}x)" for agent, factor in slow)
+        return f"\n{len(slow)} stragglers, {min(factors):.3g}x to {max(factors):.3g}x"
+    return "\nstragglers: " + ", ".join(f"agent {agent} ({factor:.3g}x)" for agent, factor in slow)

@@ -315,6 +315,29 @@ class Run:
 
         return save(timeline_figure(self, hops), Path(path))
 
+    def plot_walk(self, path: str | Path, hops: int = 40) -> Path:
+        """An animation of the tokens, walking: an SVG that moves in a browser, in a README and in slides.
+
+        Parameters
+        ----------
+        path : of the picture, which must end in .svg
+        hops : how many visits it shows
+
+        Returns
+        -------
+        Path : that of the picture
+
+        Example
+        -------
+        >>> import amble
+        >>> run = amble.simulate(amble.Relay(tokens=2), amble.split(amble.load("diabetes")), hops=60, every=1)
+        >>> print(run.plot_walk("walk.svg", hops=60))
+        walk.svg
+        """
+        from amble.results.animation import write_animation
+
+        return write_animation(self, Path(path), hops)
+
     def save(self, path: str | Path) -> Path:
         """Keep the run as PATH.json and PATH.npz, from which `amble.load_run` reads it.
 

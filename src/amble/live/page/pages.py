@@ -13,6 +13,7 @@ from amble.live.control import leaving, stopping
 from amble.live.page import ending
 from amble.live.page.detail import detail_of
 from amble.live.page.opened import Opened
+from amble.look import css
 
 WITHIN_S = 30.0  # to stop, and to leave
 LOOK_S, END_S, ALIVE_S = 0.25, 1.0, 15.0  # between two looks: for a frame, for results; and between two signs of life
@@ -43,7 +44,7 @@ class Pages:
 
         routes = [
             Route("/", _file(WEB.joinpath("page.html"))),
-            Route("/base.css", _file(files("amble.report").joinpath("base.css"))),
+            Route("/base.css", _file(files("amble.report").joinpath("base.css"), css().encode())),
             *(Route(f"/{file.name}", _file(file)) for file in WEB.iterdir() if _kind(file) is not None),
             Route("/film", self.film),
             Route("/frames", self.frames),
@@ -156,10 +157,10 @@ def _kind(file: Traversable) -> str | None:
     return KINDS.get(file.name.rpartition(".")[2])
 
 
-def _file(file: Traversable) -> Callable[[Any], Any]:
+def _file(file: Traversable, before: bytes = b"") -> Callable[[Any], Any]:
     from starlette.responses import Response
 
-    content = file.read_bytes()
+    content = before + file.read_bytes()
     return lambda _: Response(content, media_type=_kind(file))
 
 

@@ -6,9 +6,10 @@ const HEIGHT = 130;
 const EDGE = { left: 52, right: 8, top: 8, bottom: 20 };
 
 export class Chart {
-  // `value(frame)` is the line; `text(value)` writes one number; with `log` the axis is logarithmic
-  constructor(box, title, value, text, { log = false } = {}) {
-    Object.assign(this, { value, text, log });
+  // `value(frame)` is the line; `text(value)` writes one number; with `log` the axis is logarithmic; a value that is `held`
+  // until the next is drawn in steps
+  constructor(box, title, value, text, { log = false, held = false } = {}) {
+    Object.assign(this, { value, text, log, held });
     this.now = element("output");
     this.svg = shape("svg", { height: HEIGHT, role: "img", "aria-label": title });
     this.grid = this.svg.appendChild(shape("g", { class: "grid" }));
@@ -46,7 +47,8 @@ export class Chart {
       label.textContent = clock(t, end - begin < 10);
       return label;
     }));
-    put(this.line, "d", points.map(([t, v], k) => `${k ? "L" : "M"}${this.x(t).toFixed(1)} ${y(scaled(v)).toFixed(1)}`).join(""));
+    const onward = ([t, v]) => (this.held ? `H${this.x(t).toFixed(1)}V${y(scaled(v)).toFixed(1)}` : `L${this.x(t).toFixed(1)} ${y(scaled(v)).toFixed(1)}`);
+    put(this.line, "d", points.length ? `M${this.x(points[0][0]).toFixed(1)} ${y(scaled(points[0][1])).toFixed(1)}${points.slice(1).map(onward).join("")}` : "");
   }
 
   // the moment that is shown

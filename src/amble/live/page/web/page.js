@@ -182,10 +182,10 @@ function redraw() {
   if (byId("charts").dataset.wanted !== wanted) {
     byId("charts").dataset.wanted = wanted;
     byId("charts").replaceChildren();
-    const figure = (name) => [name, (frame) => frame.figures[name], number, { log: name.startsWith("distance") }];
+    const figure = (name) => [name, (frame) => frame.figures[name], number, { log: name.startsWith("distance"), held: true }];
     const made = [
       ...[...named].map(figure),
-      ...(wanted.endsWith("moved") ? [["moved per lap", (frame) => farthest(frame), number, { log: true }]] : []),
+      ...(wanted.endsWith("moved") ? [["moved per lap", (frame) => farthest(frame), number, { log: true, held: true }]] : []),
       ["hops/s", (frame) => frame.agents.reduce((total, agent) => total + (agent[2] || 0), 0), rate],
       ...(film.frames.some((frame) => frame.bytes !== null) ? [["heard", (frame) => frame.bytes ?? NaN, size]] : []),
     ];
