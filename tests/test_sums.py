@@ -69,7 +69,13 @@ def test_the_sums_of_agents_are_those_of_the_pooled_rows(loss):
         np.outer(g, g) for g in (sums_of(loss, w, *part(sampled, rows), classes=classes).gradient for rows in agents)
     )
     np.testing.assert_allclose(unpacked(total.by_agent), by_agent, atol=1e-10)
-    alike = (total._replace(agents=pooled.agents, by_agent=pooled.by_agent)).vector()
+
+    def with_pairs(name):  # pairs are of rows of one agent
+        found, all_rows = getattr(total, name), getattr(pooled, name)
+        return found._replace(concordant=all_rows.concordant, pairs=all_rows.pairs)
+
+    own = {"agents": pooled.agents, "by_agent": pooled.by_agent}
+    alike = total._replace(**own, train=with_pairs("train"), test=with_pairs("test")).vector()
     np.testing.assert_allclose(alike, pooled.vector(), rtol=1e-11, atol=1e-10)
 
 
@@ -152,6 +158,7 @@ def test_held_out_rows_are_judged_as_scikit_learn_does():
     auc = (test.scores[1] @ below) / (test.scores[0].sum() * test.scores[1].sum())
     assert auc == pytest.approx(roc_auc_score(y, bins, sample_weight=s), rel=1e-12)
     assert auc == pytest.approx(roc_auc_score(y, chance, sample_weight=s), abs=2e-3)
+    assert test.concordant / test.pairs == pytest.approx(roc_auc_score(y, chance, sample_weight=s), rel=1e-12)
     w, X, y, s, offset = sample("poisson")
     test = sums_of("poisson", w, X, y, test=(X, y, s, offset)).test
     expected = mean_poisson_deviance(y, np.exp(X @ w + offset), sample_weight=s)

@@ -8,8 +8,10 @@ import pytest
 import statsmodels.formula.api as smf
 from scipy.optimize import minimize
 from sklearn.linear_model import ElasticNet, LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
 
 import amble
+from amble.cli.summary import agents_text
 from amble.data.files import read_table
 from amble.live.agent.agent import course_of
 from amble.live.agent.node import Node
@@ -56,6 +58,27 @@ def test_the_model_and_its_errors_are_those_of_the_pooled_rows(tmp_path, loss):
         assert np.array_equal(model.w, models[0].w)
         assert model.sums.train.rows == sum(map(len, frames.values()))
     assert_like(models[0], fit(loss, pooled(frames)))
+
+
+def test_each_agent_has_measures_of_its_own(tmp_path):
+    frames = tables("logistic")
+    model = trained(tmp_path / "bundle", frames, test=0.25)
+    config = AgentConfig.read(tmp_path / "bundle" / "south")
+    held = config.tables(tmp_path / "bundle" / "south" / "rows.csv").test
+    rows = pd.DataFrame({column.name: column.texts or column.numbers for column in held.columns})
+    chance = model.predict_proba(rows)[:, 1]
+    measures = model.measures(test=True, agent="south")
+    assert measures["rows"] == len(rows) == 15
+    assert measures["AUC"] == pytest.approx(roc_auc_score(rows.y == "yes", chance), rel=1e-12)
+    assert measures["log_loss"] == pytest.approx(log_loss(rows.y == "yes", chance), rel=1e-9)
+    assert "south: 45 rows, accuracy" in agents_text(model)
+    assert agents_text(model).count("AUC") == 2 * len(frames)
+    with pytest.raises(amble.AmbleError, match="there is no agent in this model named 'souths'; did you mean 'south'"):
+        model.measures(agent="souths")
+    problem = amble.split(amble.load("diabetes"), agents=3)
+    simulated = amble.simulate(amble.Relay(), problem, hops=6, progress=False).trained(problem)
+    with pytest.raises(amble.AmbleError, match="this model has no measures of single agents"):
+        simulated.measures(agent="south")
 
 
 def scaled(frames, *columns):

@@ -92,16 +92,15 @@ def agents_text(model: Any) -> str:
     from math import isnan
 
     from amble.data.datasets import count
-    from amble.results.judging import measures_at
 
     judged, lines = model.about.get("judged", {}), []
-    for name, parts in judged.items():
+    for name in judged:
         said = []
-        for part, label in (("train", ""), ("test", "held out: ")):
-            if parts[part]["rows"]:
-                found = measures_at(model.loss, model.sums, parts[part], model.scaling.y_std)
-                shown = [f"{key} {value:,.4g}" for key, value in found.items() if key != "rows" and not isnan(value)]
-                said.append(f"{label}{', '.join([count(int(found['rows']), 'row'), *shown])}")
+        for test, label in ((False, ""), (True, "held out: ")):
+            found = model.measures(test, name)
+            if rows := int(found.pop("rows")):
+                shown = [f"{key} {value:,.4g}" for key, value in found.items() if not isnan(value)]
+                said.append(f"{label}{', '.join([count(rows, 'row'), *shown])}")
         lines.append(f"{name}: {'; '.join(said)}")
     absent = [name for name in model.about.get("agents", ()) if name not in judged] if judged else []
     return "\n".join([*lines, *(f"{name}: its rows are not in these figures" for name in absent)])

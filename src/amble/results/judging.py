@@ -7,12 +7,14 @@ import numpy as np
 
 from amble.arrays import Array
 from amble.data.targets import Targets
+from amble.errors import AmbleError, unknown
 from amble.losses import LOSSES
 from amble.results.likelihood import rows_of
 from amble.results.partial import TIES, concordance
-from amble.results.sums import Judged, Sums
+from amble.results.sums import Judged, Sums, ordered
 
 Measures = dict[str, float]
+ByAgent = Mapping[str, Mapping[str, Mapping[str, float]]]  # agent, train or test, the numbers of `Judged` but scores
 
 
 def measures(loss: str, sums: Sums, test: bool, y_std: float, intercept: bool) -> Measures:
@@ -26,7 +28,7 @@ def measures(loss: str, sums: Sums, test: bool, y_std: float, intercept: bool) -
         return {**found, "events": float(judged.y), "concordance": ratio(judged.concordant, judged.pairs)}
     if len(sums.labels):
         found |= {"accuracy": ratio(judged.correct, weight), "log_loss": ratio(judged.deviance, weight)}
-        return {**found, "AUC": auc(judged.scores)} if judged.scores.size else found
+        return {**found, "AUC": ratio(*ordered(judged.scores))} if judged.scores.size else found
     if loss in ("poisson", "gamma"):
         found["mean_deviance"] = ratio(2 * judged.deviance, weight)
         if not test:  # the null model of rows with offsets is fitted on the training rows
@@ -37,10 +39,17 @@ def measures(loss: str, sums: Sums, test: bool, y_std: float, intercept: bool) -
     return {**found, "RMSE": y_std * math.sqrt(ratio(judged.squared, weight))}
 
 
-def measures_at(loss: str, sums: Sums, parts: Mapping[str, float], y_std: float) -> Measures:
-    """The same at one agent: `parts` are the numbers of its `Judged`, without the bins of an AUC."""
-    here = sums._replace(test=Judged(**{name: np.asarray(parts[name]) for name in parts}, scores=np.zeros((2, 0))))
-    return measures(loss, here, True, y_std, True)
+def measures_at(agent: str, loss: str, sums: Sums, by_agent: ByAgent, test: bool, y_std: float) -> Measures:
+    """The same at one agent; the sums tell which labels and which mean of the target all rows have."""
+    if not by_agent:
+        raise AmbleError("this model has no measures of single agents; those of live runs with a survey have them.")
+    if agent not in by_agent:
+        raise unknown("agent in this model", agent, by_agent)
+    numbers = by_agent[agent]["test" if test else "train"]
+    judged = Judged(**{name: np.asarray(number) for name, number in numbers.items()}, scores=np.zeros((2, 0)))
+    found = measures(loss, sums._replace(test=judged), True, y_std, True)
+    two = len(sums.labels) == 2 and judged.rows
+    return {**found, "AUC": ratio(judged.concordant, judged.pairs)} if two else found
 
 
 def score(loss: str, predicted: Targets, y: Targets, s: Array) -> float:
@@ -64,13 +73,6 @@ def centred(judged: Judged, mean: float) -> float:
 
 def ratio(a: float | Array, b: float | Array) -> float:
     return float(a) / float(b) if float(b) > 0 else math.nan
-
-
-def auc(scores: Array) -> float:
-    """The chance that a row of the second label has larger log odds than one of the first; in one bin, a half."""
-    no, yes = scores
-    below = np.cumsum(no) - no / 2
-    return ratio(yes @ below, no.sum() * yes.sum())
 
 
 def null_deviance(loss: str, sums: Sums, y_std: float, intercept: bool, y_mean: float = 0.0) -> float:

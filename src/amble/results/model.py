@@ -19,7 +19,7 @@ from amble.problem.prediction import predict
 from amble.problem.rows import check_width
 from amble.results import model_file
 from amble.results.exporting import pipeline, write_onnx
-from amble.results.judging import Measures, measures, score
+from amble.results.judging import Measures, measures, measures_at, score
 from amble.results.partial import TIES
 from amble.results.summary import Fit, Summary, summarise
 from amble.results.sums import Sums
@@ -216,12 +216,13 @@ class Model:
         s = np.ones(np.shape(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
         return score(self.loss, self.predict(X, exposure=exposure), np.asarray(y), s)
 
-    def measures(self, test: bool = False) -> Measures:
+    def measures(self, test: bool = False, agent: str | None = None) -> Measures:
         """How good the model is on the agents' rows, from their sums.
 
         Parameters
         ----------
         test : on the rows that were held out, not on those of training
+        agent : on the rows of this agent alone, for the model of a live run with a survey; by default on those of all
 
         Returns
         -------
@@ -235,7 +236,10 @@ class Model:
         >>> round(model.measures()["R2"], 3)
         0.516
         """
-        return measures(self.loss, self._known_sums(), test, self.scaling.y_std, self.intercept)
+        sums, y_std = self._known_sums(), self.scaling.y_std
+        if agent is None:
+            return measures(self.loss, sums, test, y_std, self.intercept)
+        return measures_at(agent, self.loss, sums, self.about.get("judged", {}), test, y_std)
 
     def _known_sums(self) -> Sums:
         if self.sums is None:

@@ -30,7 +30,7 @@ class Judged(NamedTuple):
     yy: Array
     squared: Array  # sum s (y - mu)^2
     correct: Array  # sum s where the label is the likeliest
-    concordant: Array  # of cox: pairs in the right order
+    concordant: Array  # of cox and of two classes: pairs of an agent's rows in the right order; a tie is a half
     pairs: Array
     scores: Array  # (2, BINS), of two classes: the weight of each label's rows in each bin of the log odds
 
@@ -270,8 +270,23 @@ def _judged(loss: str, w: Array, X: Array, y: Array, s: Array, offset: Array, cl
         return common
     odds = eta[:, 1] - eta[:, 0] if eta.shape[1] > 1 else eta[:, 0]
     bins = np.clip((odds + REACH) * (BINS / (2 * REACH)), 0, BINS - 1).astype(np.intp)
-    scores = _counts(bins + BINS * y.astype(np.intp), s, 2 * BINS).reshape(2, BINS)
-    return common._replace(scores=scores)
+    values, place = np.unique(odds, return_inverse=True)  # an agent's own pairs need no bins
+    right, pairs = ordered(_by_label(place, y, s, len(values)))
+    own = {"concordant": np.asarray(right), "pairs": np.asarray(pairs)}
+    return common._replace(scores=_by_label(bins, y, s, BINS), **own)
+
+
+def _by_label(place: Indices, y: Array, s: Array, size: int) -> Array:
+    """(2, size): the weight of each label's rows at each place."""
+    return _counts(place + size * y.astype(np.intp), s, 2 * size).reshape(2, size)
+
+
+def ordered(scores: Array) -> tuple[float, float]:
+    """Of pairs with one row of each label: those in which the second label has the larger log odds (at one place, a
+    half), and all; `scores` has the weight of each label's rows at each place, from small to large."""
+    no, yes = scores
+    below = np.cumsum(no) - no / 2
+    return float(yes @ below), float(no.sum() * yes.sum())
 
 
 def _counts(place: Indices, s: Array, size: int) -> Array:
