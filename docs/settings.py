@@ -46,6 +46,7 @@ AGENT = {
     "host": "where others reach it",
     "port": "where it listens",
     "data": "its rows; or name them when the agent is started",
+    "test": "of a run with `[survey]`: rows to test the model on, in place of a share of its rows",
 }
 
 

@@ -29,8 +29,9 @@ def tables(loss="least-squares", sizes=None, seed=3):
     return made
 
 
-def make_bundle(folder, frames, port=23_400, method=None, **survey):
-    """A bundle of a run with a survey, with each site's table in its folder."""
+def make_bundle(folder, frames, port=23_400, method=None, tests=None, **survey):
+    """A bundle of a run with a survey, with each site's table in its folder, and the test tables of some."""
+    tests = tests or {}
     names = list(frames)
     model = {"target": "y"} | {key: survey.pop(key) for key in MODEL if key in survey}
     settings = {
@@ -41,11 +42,15 @@ def make_bundle(folder, frames, port=23_400, method=None, **survey):
         "stop": {"tolerance": 1e-10},
         "network": {"kind": "complete"},
         "agents": [
-            {"name": name, "host": "127.0.0.1", "port": port + k, "data": "rows.csv"} for k, name in enumerate(names)
+            {"name": name, "host": "127.0.0.1", "port": port + k, "data": "rows.csv"}
+            | ({"test": "test.csv"} if name in tests else {})
+            for k, name in enumerate(names)
         ],
     }
     config = Config.from_settings(settings)
     bundle.make_bundle(config, folder, 30)
     for name, frame in frames.items():
         frame.to_csv(folder / name / "rows.csv", index=False)
+    for name, frame in tests.items():
+        frame.to_csv(folder / name / "test.csv", index=False)
     return config

@@ -1,5 +1,6 @@
 """Runs whose agents agree on their model by a survey: whole agents, with links in memory."""
 
+import hashlib
 import threading
 
 import numpy as np
@@ -8,17 +9,20 @@ import pytest
 import statsmodels.formula.api as smf
 from scipy.optimize import minimize
 from sklearn.linear_model import ElasticNet, LogisticRegression
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
 import amble
 from amble.cli.summary import agents_text
 from amble.data.files import read_table
 from amble.live.agent.agent import course_of
+from amble.live.agent.ended import EACH, judged_by_agent
 from amble.live.agent.node import Node
 from amble.live.core.end import RECOUNTING
 from amble.live.core.message import Ending, Stop
 from amble.live.settings.agent_config import AgentConfig
+from amble.live.settings.config import Config
 from amble.live.settings.surveyed import with_held_out
+from amble.results.tables import agreement_of
 from amble.survey import regions
 from amble.survey.document import to_bytes
 from live_nodes import Nodes
@@ -63,8 +67,8 @@ def test_the_model_and_its_errors_are_those_of_the_pooled_rows(tmp_path, loss):
 def test_each_agent_has_measures_of_its_own(tmp_path):
     frames = tables("logistic")
     model = trained(tmp_path / "bundle", frames, test=0.25)
-    config = AgentConfig.read(tmp_path / "bundle" / "south")
-    held = config.tables(tmp_path / "bundle" / "south" / "rows.csv").test
+    home = tmp_path / "bundle" / "south"
+    held = AgentConfig.read(home).tables(home, home / "rows.csv").test
     rows = pd.DataFrame({column.name: column.texts or column.numbers for column in held.columns})
     chance = model.predict_proba(rows)[:, 1]
     measures = model.measures(test=True, agent="south")
@@ -79,6 +83,52 @@ def test_each_agent_has_measures_of_its_own(tmp_path):
     simulated = amble.simulate(amble.Relay(), problem, hops=6, progress=False).trained(problem)
     with pytest.raises(amble.AmbleError, match="this model has no measures of single agents"):
         simulated.measures(agent="south")
+
+
+def test_a_site_may_have_a_test_file_of_its_own(tmp_path):
+    """Then none of its rows is held out; other sites hold out their share."""
+    frames, other = tables(), tables(seed=8)["east"]
+    model = trained(tmp_path / "bundle", frames, test=0.2, tests={"east": other})
+    assert model.measures(agent="east")["rows"] == len(frames["east"])
+    assert model.measures(agent="north")["rows"] == 0.8 * len(frames["north"])
+    measures = model.measures(test=True, agent="east")
+    assert measures["rows"] == len(other)
+    assert measures["R2"] == pytest.approx(r2_score(other.y, model.predict(other)), rel=1e-9)
+    home = tmp_path / "bundle" / "east"
+    other.drop(columns="dose").to_csv(home / "test.csv", index=False)
+    with pytest.raises(amble.AmbleError, match=r"test.csv has no column 'dose', which .*rows.csv has; add it"):
+        course_of(AgentConfig.read(home), home)
+    with pytest.raises(amble.AmbleError, match="agent 'east' has a test file, and the run has no survey"):
+        Config.from_settings(without_a_survey(test="test.csv"))
+
+
+def without_a_survey(**agent):
+    agents = [{"name": name, "host": "127.0.0.1", "port": 23_400 + k} for k, name in enumerate(("north", "east"))]
+    agents[1] |= agent
+    model = {"task": "regression", "columns": 2}
+    return {"name": "study", "method": {"name": "Relay"}, "model": model, "stop": {"hops": 9},
+            "network": {"kind": "complete"}, "agents": agents}  # fmt: skip
+
+
+def test_the_file_of_a_model_has_the_digests_of_the_sites_files(tmp_path):
+    """They are those of sha256sum; before the closing survey, an agent knows its own alone."""
+    frames = tables()
+    model = trained(tmp_path / "bundle", frames)
+    files = {name: (tmp_path / "bundle" / name / "rows.csv").read_bytes() for name in frames}
+    assert model.about["digest"] == {name: hashlib.sha256(rows).hexdigest()[:12] for name, rows in files.items()}
+    node = node_of(tmp_path / "other", frames)
+    node.close_journals()
+    course = node.course
+    course.config = course.config.agreed(agreement_of(model.about))
+    assert course.model(model.w).about["digest"] == {"north": model.about["digest"]["north"]}
+
+
+def test_digests_of_others_may_be_anything(tmp_path):
+    config = make_bundle(tmp_path / "bundle", tables()).agent("north")
+    for number in (np.nan, np.inf, -1.0, 2.0**60):
+        regions = np.zeros((3, 1 + 2 * len(EACH)))
+        regions[:, 0], regions[:, 1] = number, 1.0
+        assert judged_by_agent(regions.ravel(), config).digest == {}
 
 
 def scaled(frames, *columns):
@@ -147,7 +197,7 @@ def opened(node, frames, order):
     for k, (name, frame) in enumerate(frames.items()):
         path = node.folder / f"{name}.csv"
         frame.to_csv(path, index=False)
-        document = to_bytes(wanted.describe(config.tables(path).train))
+        document = to_bytes(wanted.describe(config.tables(path.parent, path).train))
         total = total + regions.vector(document, k, node.course.places, config.surveyed.bytes_max)
     result = np.append(total, np.arange(node.course.places) < len(frames))
     return Ending("tolerance", "the survey is complete", order, result.astype("<f8").tobytes())

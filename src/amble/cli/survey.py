@@ -76,12 +76,12 @@ def run(folder: Path, out: Path, target: str | None, header: bool | None) -> dic
         plan = live.prepare(
             folder, out, False, method={"name": "Relay"}, model=model, survey=survey, stop=stop, network="complete"
         )
-        sys.stderr.write(f"sites: {', '.join(plan.files)}\n")
+        sys.stderr.write(f"sites: {', '.join(plan.sites)}\n")
         with live.start(plan) as cluster:
-            lost = live.watch(cluster, f"{folder}: {len(plan.files)} sites; Ctrl-C stops", asked.is_set)
+            lost = live.watch(cluster, f"{folder}: {len(plan.sites)} sites; Ctrl-C stops", asked.is_set)
             if asked.is_set():
                 raise typer.Exit(asked.code)
-            found = [path for name in plan.files if (path := plan.folder / name / described.FILE).is_file()]
+            found = [path for name in plan.sites if (path := plan.folder / name / described.FILE).is_file()]
             if not found:
                 others = "; ".join(f"{name}: {words}" for name, words in lost.items()) or "no agent has finished it"
                 reasons = live.reasons(cluster) or others

@@ -59,7 +59,12 @@ def up(
         str | None, typer.Option(metavar="<n,n,...>", help="Rows per agent, or shares such as 0.5,0.3,0.2.")
     ] = None,
     test: Annotated[
-        float | None, typer.Option(help="Share of rows held out for the test metric; by default 0.2, of sites 0.")
+        str | None,
+        typer.Option(
+            metavar="<share|folder>",
+            help="Share of rows held out for the test metric; by default 0.2, of sites 0. Of sites also a folder with "
+            "a test table per site.",
+        ),
     ] = None,
     loss: Annotated[str | None, typer.Option(help="{losses}.")] = None,
     missing: Annotated[str, typer.Option(help="Of sites' missing cells: refuse, mean or drop.")] = "refuse",
@@ -131,6 +136,7 @@ def up(
             if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE":
                 option = f"--{name.replace('_', '-')}"
                 raise AmbleError(f"{option} was given with a folder of tables, one agent each; leave it out.")
+        tests = Path(test) if test is not None and Path(test).is_dir() else None
         open_model: dict[str, Any] = {
             "task": task, "target": target, "loss": loss, "ridge": ridge, "header": header, "l1": l1, **roles,
             **{key: True if value == "all" else value.split(",") for key, value in _said(lists).items()},
@@ -141,12 +147,13 @@ def up(
             again,
             method=parse(method),
             model=_said(open_model),
-            survey=_said({"missing": missing, "test": test}),
+            survey=_said({"missing": missing, "test": None if tests else _share(test)}),
             stop=_said(stop),
             network=network or "complete",
             density=density,
             seed=seed,
             pause_s=pause,
+            test=tests,
             watched=watched,
         )
         return
@@ -157,8 +164,8 @@ def up(
             raise AmbleError(f"--{name} was given, and {data} is no folder with a table per site; leave it out.")
     given: dict[str, Any] = {
         "data": data, "task": task, "target": target, "header": header, "one_hot": one_hot, "agents": agents,
-        "how": how, "alpha": alpha, "test": test, "network": network, "density": density, "ridge": ridge, "seed": seed,
-        "loss": loss, "l1": l1, **roles,
+        "how": how, "alpha": alpha, "test": _share(test), "network": network, "density": density, "ridge": ridge,
+        "seed": seed, "loss": loss, "l1": l1, **roles,
         **{key: True if value == "all" else parse_columns(value) for key, value in _said(lists).items()},
         "sizes": None if sizes is None else parse_sizes(sizes), "methods": [parse(method)],
     }  # fmt: skip
@@ -196,6 +203,18 @@ def up(
             raise typer.Exit(1)
 
 
+def _share(test: str | None) -> float | None:
+    from amble.errors import AmbleError
+
+    try:
+        return None if test is None else float(test)
+    except ValueError:
+        raise AmbleError(
+            f"--test {test} was given; give a share of the rows, such as 0.2, or, with a folder of tables, a folder "
+            "with a test table per site."
+        ) from None
+
+
 def _said(settings: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if value is not None}
 
@@ -212,8 +231,8 @@ def _sites(data: Path, out: Path, again: bool, watched: Watched, **settings: Any
         plan = sites.prepare(data, out.resolve(), again, **settings)
         for note in plan.config.notes():
             say(note, "note:")
-        title = f"{data}: {len(plan.files)} sites, {plan.config.method.label}; Ctrl-C stops"
-        say(f"sites: {', '.join(plan.files)}")
+        title = f"{data}: {len(plan.sites)} sites, {plan.config.method.label}; Ctrl-C stops"
+        say(f"sites: {', '.join(plan.sites)}")
         with sites.start(plan) as cluster:
             watched.open(plan.folder, data.resolve().name)
             lost = sites.watch(cluster, title, asked.is_set, watched.looked)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from amble.errors import AmbleError
 from amble.live import status
+from amble.live.agent.ended import file_digest
 from amble.live.agent.node import Node
 from amble.live.agent.private import PRIVATE
 from amble.live.agent.stages import LiveCourse, Surveyed, Training
@@ -128,8 +129,8 @@ def course_of(config: AgentConfig, folder: Path, data: Path | None = None) -> Li
     """The stages of the agent's run, from the file in its folder that the run names, or another one."""
     path = config.data_path(folder) if data is None else data
     if config.surveyed is None:
-        return Training(config, config.objective(*config.model.read(path)))
-    return Surveyed(config, folder, *config.tables(path))
+        return Training(config, config.objective(*config.model.read(path)), file_digest(path))
+    return Surveyed(config, folder, *config.tables(folder, path), digest=file_digest(path))
 
 
 def _check_not_running(folder: Path, name: str) -> None:

@@ -118,6 +118,7 @@ class Training:
 
     config: AgentConfig
     objective: Any
+    digest: str | None = None  # of the file with its rows
 
     @property
     def bytes_max(self) -> int:
@@ -138,7 +139,7 @@ class Training:
         return None
 
     def model(self, w: Array | None) -> Model | None:
-        return None if w is None else model_from(self.config, w)
+        return None if w is None else model_from(self.config, w, self.digest)
 
 
 @dataclass(eq=False)
@@ -149,6 +150,7 @@ class Surveyed:
     folder: Path
     table: Table
     held_out: Table | None = None  # rows that are not trained on
+    digest: str | None = None  # of the file with its rows
     w: Array | None = None  # the model that all agents ended the training with
     sums: Array | None = None
     inside: Flags | None = None  # whose data is in it, by their indices
@@ -246,7 +248,7 @@ class Surveyed:
         sums = Sums.zeros(model.loss_name, model.width + model.intercept, classes)
         if inside[config.index]:  # one that came too late to be in the model adds nothing
             sums = self._sums(w)
-        numbers = np.concatenate([sums.vector(), judged(sums, config.index, self.places)])
+        numbers = np.concatenate([sums.vector(), judged(sums, config.index, self.places, self.digest)])
         digest = run_digest({"stage": CLOSING, "run": config.digest, "model": digest})
         settings = replace(config.protocol_settings(), settled=bool(inside[config.index]))
         return survey(CLOSING, digest, numbers, settings, inside)
@@ -275,5 +277,5 @@ class Surveyed:
         return (
             None
             if final is None or self.config.open
-            else model_from(self.config, final, self.sums, self.inside, self.recounting)
+            else model_from(self.config, final, self.digest, self.sums, self.inside, self.recounting)
         )

@@ -127,9 +127,14 @@ class Cluster:
         return cls._create(folder, config, put)
 
     @classmethod
-    def of_files(cls, folder: Path, config: Config, files: Sequence[Path]) -> "Cluster":
-        """The same, with a file of rows per agent."""
-        return cls._create(folder, config, lambda k, home: shutil.copyfile(files[k], home / files[k].name))
+    def of_files(cls, folder: Path, config: Config, files: Sequence[Mapping[str, Path]]) -> "Cluster":
+        """The same, with copies of files per agent, by the names that they get in its folder."""
+
+        def put(k: int, home: Path) -> None:
+            for name, path in files[k].items():
+                shutil.copyfile(path, home / name)
+
+        return cls._create(folder, config, put)
 
     @classmethod
     def _create(cls, folder: Path, config: Config, put: Callable[[int, Path], object]) -> "Cluster":

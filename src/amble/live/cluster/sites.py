@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from amble import networks
 from amble.data.files import TABLES
@@ -22,12 +22,29 @@ from amble.results.choosing import load_model
 from amble.results.model import Model
 
 
+class Site(NamedTuple):
+    """The tables of one site."""
+
+    data: Path
+    test: Path | None = None
+
+    @property
+    def copies(self) -> dict[str, Path]:
+        """By the names that they get in the agent's folder; a table has the name of its site, so these differ."""
+        return {self.data.name: self.data} | ({f"test-{self.test.name}": self.test} if self.test else {})
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """As in [[agents]]."""
+        return dict(zip(("data", "test"), self.copies, strict=False))
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """All that is needed before the first agent starts, checked."""
 
     folder: Path
-    files: dict[str, Path]  # each site's table, by its name
+    sites: dict[str, Site]
     config: Config
     again: bool = False
 
@@ -36,16 +53,27 @@ def tables_in(folder: Path) -> dict[str, Path]:
     """The tables of a folder, one per site: a site has the name of its file."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and inner_suffix(path) in TABLES)
     named = {path.name.split(".")[0]: path for path in files}
-    if len(files) < 2:
-        raise AmbleError(
-            f"the folder {folder} has {len(files)} tables; give one with at least two, one per site ({few(TABLES)})."
-        )
     if len(named) < len(files):
         raise AmbleError(f"two tables of {folder} have the same name; give each site one.")
     for name, path in named.items():
         if not toml.name.fits(name):
             raise AmbleError(f"{path} would be the site {name!r}; rename it: {toml.name.description}.")
     return named
+
+
+def sites_in(folder: Path, test: Path | None) -> dict[str, Site]:
+    """Each site's table and, where the folder `test` has one of its name, its test table."""
+    named = tables_in(folder)
+    if len(named) < 2:
+        raise AmbleError(
+            f"the folder {folder} has {len(named)} tables; give one with at least two, one per site ({few(TABLES)})."
+        )
+    tests = {} if test is None else tables_in(test)
+    if strange := [name for name in tests if name not in named]:
+        raise AmbleError(f"{tests[strange[0]]} is of no site; the tables in {folder} are of {few(list(named))}.")
+    if test is not None and not tests:
+        raise AmbleError(f"the folder {test} has no tables; give one with a test table per site ({few(TABLES)}).")
+    return {name: Site(path, tests.get(name)) for name, path in named.items()}
 
 
 def prepare(
@@ -61,12 +89,13 @@ def prepare(
     density: float = 0.7,
     seed: int = 0,
     pause_s: float = 0.0,
+    test: Path | None = None,
 ) -> Plan:
     """Everything that can be checked without rows is; nothing is written."""
-    files = tables_in(data)
-    names, ports = list(files), free_ports(len(files))
-    links = networks.named(network, len(files), density, seed).edges.tolist()
-    patience_s = max(up.PATIENCE_S, up.START_S * len(files))
+    sites = sites_in(data, test)
+    names, ports = list(sites), free_ports(len(sites))
+    links = networks.named(network, len(sites), density, seed).edges.tolist()
+    patience_s = max(up.PATIENCE_S, up.START_S * len(sites))
     config = Config.from_settings(
         {
             "name": "up",
@@ -78,19 +107,19 @@ def prepare(
             "walk": {"kind": "cycles", "seed": seed},
             "links": [[names[i], names[j]] for i, j in links],
             "agents": [
-                {"name": name, "host": "127.0.0.1", "port": port, "data": files[name].name}
+                {"name": name, "host": "127.0.0.1", "port": port, **sites[name].settings}
                 for name, port in zip(names, ports, strict=True)
             ],
         }
     )
     check_folder(out, again)
-    return Plan(out, files, config, again)
+    return Plan(out, sites, config, again)
 
 
 def start(plan: Plan) -> Cluster:
     """The bundle and a copy of each site's table are written; no agent is started yet."""
     about = {"format": 1, "problem": "sites", "method": plan.config.method.label}
-    files = list(plan.files.values())
+    files = [site.copies for site in plan.sites.values()]
     return up.begin(plan.folder, plan.again, about, lambda: Cluster.of_files(plan.folder, plan.config, files))
 
 
@@ -102,9 +131,12 @@ def watch(agents: Cluster, title: str, halt: Callable[[], bool], looked: up.Look
 def reasons(agents: Cluster) -> str:
     """Why sites were refused: each reason once, with the sites that it is of."""
     named: dict[str, list[str]] = {}
-    for name, file in zip(agents.config.agents, agents.config.data, strict=True):
+    config = agents.config
+    for name, data, test in zip(config.agents, config.data, config.test, strict=True):
         if reason := agents.status(name).reason:
-            own = reason.replace(str(agents.folder / name / str(file)), "its table")
+            own = reason
+            for file, words in ((data, "its table"), (test, "its test table")):
+                own = own.replace(str(agents.folder / name / str(file)), words)
             named.setdefault(own.removesuffix("."), []).append(name)
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in named.items())
 

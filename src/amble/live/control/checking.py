@@ -91,14 +91,15 @@ def _certificate(folder: Path, config: AgentConfig) -> Iterator[tuple[Outcome, s
 def _data(folder: Path, config: AgentConfig, data: Path | None, made: list[Any]) -> Iterator[tuple[Outcome, str]]:
     path = data if data is not None else config.data_path(folder)
     if config.surveyed is not None:
-        table = config.tables(path).train
+        table, held_out = config.tables(folder, path)
         size = len(to_bytes(config.surveyed.wanted.describe(table)))
         if size > config.surveyed.bytes_max:
             raise AmbleError(f"its description takes {size:,} bytes, and [survey] bytes_max is less; raise it there.")
         if config.agreement is not None:
             made.append(config.objective_in(folder) if data is None else config.objective_of(table))
         rows = f"{len(table.columns[0].cells):,} rows, {len(table.columns):,} columns with the target"
-        yield "ok", f"{rows}; its description for the survey has {size:,} bytes"
+        held = "" if held_out is None else f", {len(held_out.columns[0].cells):,} rows to test on"
+        yield "ok", f"{rows}{held}; its description for the survey has {size:,} bytes"
         return
     X, y, extra, ignored = config.model.read_all(path)
     made.append(config.objective(X, y, extra))

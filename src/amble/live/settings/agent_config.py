@@ -96,6 +96,7 @@ class AgentFile:
     timing: Settled
     neighbours: Annotated[tuple[dict[str, Any], ...], toml.list_of(toml.table, "a list of tables")]
     data: Annotated[str | None, file_name] = None
+    test: Annotated[str | None, file_name] = None
     guests: Settled = field(default_factory=dict)
     record: Settled = field(default_factory=dict)
     start: Annotated[str | None, toml.text] = None
@@ -146,6 +147,7 @@ class AgentConfig:
     seed: int
     next: tuple[Mapping[str, str], ...]  # one per token: from this agent to its next; empty for any neighbour
     data: str | None = None
+    test: str | None = None  # a file of rows that are not trained on; None: a share of its rows, as the survey asks
     room: int = 0  # places for agents that come later
     guests: Mapping[str, int] = field(default_factory=dict)  # of these: itself or its neighbours, and their places
     record: Retention = field(default_factory=Retention)  # not in the digest
@@ -228,7 +230,7 @@ class AgentConfig:
         """The same, from the file in its folder."""
         if self.agreement is None:
             return self.objective(*self.read_data(folder))
-        return self.objective_of(self.tables(self.data_path(folder)).train)
+        return self.objective_of(self.tables(folder, self.data_path(folder)).train)
 
     def objective_of(self, table: Table) -> Any:
         """The same, from a table, as the survey has agreed to treat it."""
@@ -252,16 +254,24 @@ class AgentConfig:
             raise AmbleError(f"the run names no data file for {self.name}; add data = to its [[agents]], or give one.")
         return folder / self.data
 
-    def tables(self, path: Path) -> Tables:
-        """An agent's file, for the survey: the rows that are trained on, and those held out."""
+    def tables(self, folder: Path, path: Path) -> Tables:
+        """For the survey: the rows of an agent's file that are trained on, and those held out, or of its test file."""
+        table = self._table(path)
+        if self.test is not None:
+            test = self._table(folder / self.test)
+            if self.surveyed and self.surveyed.columns is None:  # those that are named are looked for in the survey
+                surveys.check_same(table, test)
+            return Tables(table, test)
+        return surveys.with_held_out(table, self.surveyed.test if self.surveyed else 0.0, self.seed, self.index)
+
+    def _table(self, path: Path) -> Table:
         if inner_suffix(path) not in TABLES:
             raise AmbleError(f"{path} is no table; a survey needs columns with names: give a .csv, .tsv or .parquet.")
-        table = read_table(path, self.surveyed.header if self.surveyed else None, ())
-        return surveys.with_held_out(table, self.surveyed.test if self.surveyed else 0.0, self.seed, self.index)
+        return read_table(path, self.surveyed.header if self.surveyed else None, ())
 
     def write(self, folder: Path) -> None:
         own = {"format": FORMAT, "run": self.run, "name": self.name, "host": self.host, "port": self.port}
-        agents = {"data": self.data, "agents": self.agents, "room": self.room}
+        agents = {"data": self.data, "test": self.test, "agents": self.agents, "room": self.room}
         if self.start is not None:
             starts.write(self.start, folder)
             agents["start"] = self.start.digest

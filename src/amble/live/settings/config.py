@@ -50,7 +50,7 @@ RUN = {
     "agents": toml.list_of(toml.table, "tables, [[agents]], one per agent"),
 }
 START = {"start": starts.KIND}
-AGENT = {**agent_config.PEER, "data": agent_config.file_name}
+AGENT = {**agent_config.PEER, "data": agent_config.file_name, "test": agent_config.file_name}
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ class Config:
     timing: LiveTiming
     peers: tuple[Peer, ...]
     data: tuple[str | None, ...]  # each agent's file
+    test: tuple[str | None, ...]  # each agent's file of test rows
     network: Network
     room: int = 0
     record: Retention = field(default_factory=Retention)
@@ -93,6 +94,11 @@ class Config:
         table = settings["model"]
         first = toml.check({key: table[key] for key in ("start",) if key in table}, "[model]", START)
         if surveyed is None:
+            if tested := [each["name"] for each in agents if "test" in each]:
+                raise AmbleError(
+                    f"agent {tested[0]!r} has a test file, and the run has no survey, which would report on its rows; "
+                    "leave test out, or add a table [survey]."
+                )
             model = models.make_model({key: value for key, value in table.items() if key not in first})
         else:
             model = surveys.OPEN
@@ -122,6 +128,7 @@ class Config:
             timing=make_timing(settings.get("timing", {})),
             peers=peers,
             data=tuple(each.get("data") for each in agents),
+            test=tuple(each.get("test") for each in agents),
             network=links.make_network(settings, [peer.name for peer in peers]),
             room=room,
             record=make_retention(settings.get("record", {})),
@@ -166,6 +173,7 @@ class Config:
             seed=self.walk.seed,
             next=tuple({name: table[name]} if table else {} for table in self.next),
             data=self.data[i],
+            test=self.test[i],
             room=self.room,
             record=self.record,
             start=self.start,

@@ -58,6 +58,7 @@ def _invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, da
         neighbours=tuple(Peer(name, known[name].host, known[name].port) for name in near),
         next=tuple({own.name: to} if to else {} for to in following),
         data=data,
+        test=None,
         start=whole[0] if whole else None,
         guests={own.name: index} | {name: known[name].index for name in near if name not in first.agents},
     )

@@ -97,6 +97,14 @@ class Tables(NamedTuple):
     test: Table | None = None
 
 
+def check_same(table: Table, test: Table) -> None:
+    """A test table must have the columns of the table that is trained on."""
+    here = {column.name for column in test.columns}
+    for column in table.columns:
+        if column.name not in here:
+            raise AmbleError(f"{test.where} has no column {column.name!r}, which {table.where} has; add it.")
+
+
 def with_held_out(table: Table, share: float, seed: int, index: int) -> Tables:
     """Which rows are held out depends on the run's seed and the agent's index alone."""
     count = len(table.columns[0].cells)
