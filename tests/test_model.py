@@ -63,6 +63,9 @@ def test_predictions_follow_from_the_linear_predictor(sample):
         np.testing.assert_allclose(predicted, np.exp(eta), rtol=1e-12)
         exposed = model.predict(sample.X, exposure=sample.exposure)
         np.testing.assert_allclose(exposed, sample.exposure * np.exp(eta), rtol=1e-12)
+        np.testing.assert_allclose(model.decision_function(sample.X, exposure=sample.exposure), np.log(exposed))
+        offset = np.log(sample.exposure)
+        assert model.score(sample.X, sample.y, offset=offset) == model.score(sample.X, sample.y, None, sample.exposure)
         np.testing.assert_allclose(model.predict(sample.X, offset=np.log(sample.exposure)), exposed, rtol=1e-12)
     elif sample.labels:
         chances = model.predict_proba(sample.X)

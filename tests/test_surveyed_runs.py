@@ -123,6 +123,19 @@ def test_the_file_of_a_model_has_the_digests_of_the_sites_files(tmp_path):
     assert course.model(model.w).about["digest"] == {"north": model.about["digest"]["north"]}
 
 
+def test_the_model_of_an_agent_that_runs_takes_a_table(tmp_path):
+    frames = tables()
+    model = trained(tmp_path / "bundle", frames)
+    home = tmp_path / "bundle" / "south"
+    (home / "model.npz").unlink()  # as it is while the agent runs
+    early = amble.load_model(home)
+    assert early.about["so_far"]
+    assert np.array_equal(early.predict(frames["south"]), model.predict(frames["south"]))
+    (home / "model.npy").unlink()
+    with pytest.raises(amble.AmbleError, match="agent south has no model yet; try again"):
+        amble.load_model(home)
+
+
 def test_digests_of_others_may_be_anything(tmp_path):
     config = make_bundle(tmp_path / "bundle", tables()).agent("north")
     for number in (np.nan, np.inf, -1.0, 2.0**60):

@@ -12,7 +12,6 @@ from sklearn.compose import ColumnTransformer
 import amble
 from amble import networks
 from amble.cli import main
-from amble.cli.summary import find_model
 from amble.data.files import read_table
 from amble.live.cluster.cluster import configure
 from amble.live.settings.agent_config import AgentConfig
@@ -55,7 +54,7 @@ def test_a_frame_is_encoded_as_in_training(surveyed):
     model, X, rows = surveyed
     offset = None if model.loss != "poisson" else np.log(rows["years"].to_numpy())
     np.testing.assert_array_equal(model.predict(rows), model.predict(X, offset))
-    np.testing.assert_array_equal(model.decision_function(rows), model.decision_function(X))
+    np.testing.assert_array_equal(model.decision_function(rows), model.decision_function(X, offset))
     if model.labels:
         np.testing.assert_array_equal(model.predict_proba(rows), model.predict_proba(X))
     y = rows[model.target].to_numpy()
@@ -68,7 +67,8 @@ def test_a_frame_is_encoded_as_in_training(surveyed):
 def test_columns_that_are_encoded_already_are_taken_too(surveyed):
     model, X, _ = surveyed
     encoded = pd.DataFrame(X, columns=model.columns).assign(more="text")
-    np.testing.assert_array_equal(model.decision_function(encoded), model.decision_function(X))
+    offset = np.zeros(len(X)) if model.loss == "poisson" else None
+    np.testing.assert_array_equal(model.decision_function(encoded, offset), model.decision_function(X))
 
 
 def test_the_pipeline_of_scikit_learn_takes_the_same_frame(surveyed, tmp_path):
@@ -104,16 +104,17 @@ def test_the_pipeline_leaves_out_the_levels_that_the_model_does(tmp_path, interc
 
 def test_cells_may_have_any_type_of_pandas(surveyed):
     model, X, rows = surveyed
+    expected = model.decision_function(X, np.log(rows["years"]) if model.loss == "poisson" else None)
     ages = rows["age"].astype("Int64")
     other = rows.assign(
         age=ages, town=rows["town"].astype("category"), bmi=[None if np.isnan(v) else str(v) for v in rows["bmi"]]
     )
     assert other["age"].isna().any()
-    np.testing.assert_array_equal(model.decision_function(other), model.decision_function(X))
+    np.testing.assert_array_equal(model.decision_function(other), expected)
     plain = rows.assign(town=np.array([None if t is np.nan else t for t in rows["town"].astype(object)], object))
-    np.testing.assert_array_equal(model.decision_function(plain), model.decision_function(X))
+    np.testing.assert_array_equal(model.decision_function(plain), expected)
     words = rows.assign(town=rows["town"].astype("string[python]"))
-    np.testing.assert_array_equal(model.decision_function(words), model.decision_function(X))
+    np.testing.assert_array_equal(model.decision_function(words), expected)
 
 
 @pytest.mark.parametrize(("yes", "no"), [("TRUE", "FALSE"), ("True", "False"), ("true", "false"), ("z", "1")])
@@ -176,7 +177,7 @@ def test_offsets_that_are_given_are_the_only_ones(tmp_path):
     model = trained(agreed(tables_of(tmp_path, data), target="visits", columns=COLUMNS, **KINDS["visits"]))
     rows = pooled(data)
     rates = model.predict(rows, exposure=np.ones(len(rows)))
-    np.testing.assert_allclose(rates, np.exp(model.decision_function(rows)), rtol=1e-12)
+    np.testing.assert_allclose(rates, np.exp(model.decision_function(rows, exposure=np.ones(len(rows)))), rtol=1e-12)
     np.testing.assert_allclose(model.predict(rows), rates * rows["years"], rtol=1e-12)
     np.testing.assert_array_equal(model.predict(rows.drop(columns="years"), offset=np.zeros(len(rows))), rates)
 
@@ -237,7 +238,7 @@ def test_a_live_agents_own_model_takes_the_raw_table(flats, tmp_path):
     read = AgentConfig.read(tmp_path)
     assert read.digest == settings.agent("agent01").digest
     np.save(tmp_path / "model.npy", problem.optimum().w)
-    model = find_model(tmp_path)
+    model = amble.load_model(tmp_path)
     assert (model.target, model.about["table"]) == ("calls", {"exposure": "years", "categories": ["town", "kind"]})
     expected = problem.predict(problem.optimum().w, data.X, exposure=data.exposure)
     np.testing.assert_array_equal(model.predict(table), expected)

@@ -9,13 +9,13 @@ from amble.errors import AmbleError as AmbleError
 from amble.estimators.classifier import Classifier as Classifier
 from amble.estimators.regressor import Regressor as Regressor
 from amble.live.following import follow as follow
+from amble.live.loading import load_model as load_model
 from amble.losses.registry import *
 from amble.methods.parameters import method as method
 from amble.methods.registry import *
 from amble.networks.network import Network as Network
 from amble.problem.problem import Problem as Problem
 from amble.problem.split import split as split
-from amble.results.choosing import load_model as load_model
 from amble.results.loading import load_run as load_run
 from amble.results.model import Model as Model
 from amble.results.penalty_path import PenaltyPath as PenaltyPath

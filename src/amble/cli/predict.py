@@ -34,16 +34,16 @@ def predict(
     import math
     import sys
 
-    from amble.cli.summary import find_model
     from amble.data.datasets import count
     from amble.errors import AmbleError
     from amble.files import write_whole
+    from amble.live.loading import load_model
     from amble.problem.prediction import METRICS, score
     from amble.results import predicting
 
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
         raise AmbleError(f"{out} was given for the predictions; give a file in a folder that is there.")
-    loaded = find_model(model)
+    loaded = load_model(model)
     X, y, moved = predicting.read_rows(loaded, rows, target, header)
     guess = loaded.predict(X, **moved)
     table = io.StringIO()

@@ -30,29 +30,18 @@ def summary(
 
     `amble summary amble-up/model.npz`
 
-    `amble summary north/ --cov cluster`
+    `amble summary north/ --cov cluster` - of an agent; while it runs, the coefficients so far
 
     `amble summary amble-out/1-i-bcd.npz --cov none`
     """
     import sys
 
-    loaded = find_model(model)
+    from amble.live.loading import load_model
+
+    loaded = load_model(model)
     if loaded.sums is None:
         sys.stderr.write("This model has no sums over its rows, and so neither standard errors nor a fit.\n")
     sys.stdout.write(text_of(loaded, cov, level, latex) + "\n")
-
-
-def find_model(path: Path) -> Any:
-    """The model that a path means; of an agent that runs, the one that it has so far."""
-    from amble.results.choosing import load_model
-    from amble.results.model_file import FILE
-
-    if (path / "agent.toml").is_file() and (path / "model.npy").is_file() and not (path / FILE).is_file():
-        from amble.data.packed import read_npy
-        from amble.live.settings.agent_config import AgentConfig
-
-        return AgentConfig.read(path).trained(read_npy(path / "model.npy"), so_far=True)
-    return load_model(path)
 
 
 def text_of(model: Any, cov: str | None = None, level: float = 0.95, latex: bool = False) -> str:
@@ -80,10 +69,12 @@ def text_of(model: Any, cov: str | None = None, level: float = 0.95, latex: bool
 
 def coefficients_text(model: Any) -> str:
     """The coefficients alone, in the units of the data."""
+    from amble.results.summary import digits
+
     named = {f"{label}:": each for label, each in model.params.items()} if len(model.labels) > 2 else {"": model.params}
     lines = []
     for label, each in named.items():
-        lines += [label] * bool(label) + [f"{name:<30} {value:>15.4f}" for name, value in each.items()]
+        lines += [label] * bool(label) + [f"{name:<30} {digits(value):>15}" for name, value in each.items()]
     return "\n".join(lines)
 
 

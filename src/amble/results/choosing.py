@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from amble.arrays import BEYOND
-from amble.errors import AmbleError, as_path
+from amble.errors import AmbleError
 from amble.files import ending
 from amble.results import model_file
 from amble.results.loading import load_run
@@ -14,25 +14,8 @@ from amble.results.model_reading import read
 from amble.results.saved import base_path
 
 
-def load_model(path: str | Path) -> Model:
-    """The model that `save`, `amble up` or an agent wrote.
-
-    Parameters
-    ----------
-    path : a model.npz, a saved run (.json or .npz), or a folder with a model.npz or one saved run
-
-    Returns
-    -------
-    Model
-
-    Example
-    -------
-    >>> import amble
-    >>> run = amble.simulate(amble.Relay(), amble.split(amble.load("diabetes")), hops=20)
-    >>> amble.load_model(run.trained().save(folder / "model.npz"))
-    Model(least-squares: 10 columns)
-    """
-    path = as_path(path, "the model")
+def model_at(path: Path) -> Model:
+    """Of a finished run; `amble.load_model` also knows agents that run."""
     if path.is_dir():
         if (path / model_file.FILE).is_file():
             return read(path / model_file.FILE)

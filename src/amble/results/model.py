@@ -1,6 +1,5 @@
 """Model: what training ends with, the same for a simulated run and a live one."""
 
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from amble.errors import AmbleError, as_path
 from amble.losses import LOSSES
 from amble.losses.logistic import sigmoid
 from amble.problem.assemble import Scaling, prepare
+from amble.problem.extras import extras, refuse_offset
 from amble.problem.prediction import predict
 from amble.problem.rows import check_width
 from amble.results import model_file
@@ -107,7 +107,7 @@ class Model:
         constants = (W[:, -1] if self.intercept else np.zeros(len(W))) - slopes @ scaling.X_mean
         return scaling.y_std * slopes, scaling.y_mean + scaling.y_std * constants
 
-    def decision_function(self, X: Given) -> Array:
+    def decision_function(self, X: Given, offset: ArrayLike | None = None, exposure: ArrayLike | None = None) -> Array:
         """The linear predictor: of labels the log odds, of poisson and gamma the logarithm of the mean, of cox that of
         the hazard relative to the mean row's.
 
@@ -115,6 +115,7 @@ class Model:
         ----------
         X : a table as in training, a DataFrame or a mapping from names to values: columns are taken by name, others are
             ignored, and text and missing cells are treated as in training; or an array (d, p) in the model's columns
+        offset, exposure : as of `predict`
 
         Returns
         -------
@@ -128,12 +129,15 @@ class Model:
         >>> model.decision_function(data.X[:3]).shape
         (3,)
         """
+        moved = moved_by(X, self.about, offset, exposure)
         X = check_width(rows_of(X, self.columns, self.about), self.width, "the rows")
-        rows = prepare(X, self.scaling, self.intercept)
+        rows, added = prepare(X, self.scaling, self.intercept), extras(len(X), "the rows", **moved).offset
+        if added is not None:
+            refuse_offset(self.loss)
         eta = rows @ self._matrix().T
         if eta.shape[1] > 1:
             return eta
-        return np.asarray(eta[:, 0] * self.scaling.y_std + self.scaling.y_mean)
+        return np.asarray(eta[:, 0] * self.scaling.y_std + self.scaling.y_mean + (0.0 if added is None else added))
 
     def predict(self, X: Given, offset: ArrayLike | None = None, exposure: ArrayLike | None = None) -> Targets:
         """Targets in their own units, or labels.
@@ -190,7 +194,12 @@ class Model:
         return np.asarray(up / up.sum(axis=1, keepdims=True))
 
     def score(
-        self, X: Given, y: ArrayLike, sample_weight: ArrayLike | None = None, exposure: ArrayLike | None = None
+        self,
+        X: Given,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> float:
         """How good the model is on rows, as scikit-learn scores it; the larger, the better.
 
@@ -198,7 +207,7 @@ class Model:
         ----------
         X, y : rows, as of `predict`, and targets
         sample_weight : of each row
-        exposure : as of `predict`
+        exposure, offset : as of `predict`
 
         Returns
         -------
@@ -214,7 +223,7 @@ class Model:
         0.518
         """
         s = np.ones(np.shape(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-        return score(self.loss, self.predict(X, exposure=exposure), np.asarray(y), s)
+        return score(self.loss, self.predict(X, offset, exposure), np.asarray(y), s)
 
     def measures(self, test: bool = False, agent: str | None = None) -> Measures:
         """How good the model is on the agents' rows, from their sums.
@@ -387,11 +396,3 @@ class Model:
             arrays["sums"] = self.sums.vector()
         model_file.write(path, about, arrays)
         return path
-
-
-def provenance(**known: Any) -> dict[str, Any]:
-    """What a model says of where it comes from, with the versions that made it; what is None is left out."""
-    from amble import __version__
-
-    versions = {"amble": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    return {**{key: value for key, value in known.items() if value is not None}, "versions": versions}

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,11 @@ def _from_first(about: dict[str, Any], w: Array) -> tuple[dict[str, Any], dict[s
     kept = {key: table[key] for key in ("task", "columns", "target", "labels", "intercept", "y_mean", "y_std")}
     loss = {0: "least-squares", 2: "logistic"}.get(len(labels), "softmax")
     return {**kept, "loss": loss, "penalty": {"ridge": table["ridge"]}, "about": {}}, arrays
+
+
+def provenance(**known: Any) -> dict[str, Any]:
+    """What a model says of where it comes from, with the versions that made it; what is None is left out."""
+    from amble import __version__
+
+    versions = {"amble": __version__, "numpy": np.__version__, "python": platform.python_version()}
+    return {**{key: value for key, value in known.items() if value is not None}, "versions": versions}

@@ -18,7 +18,8 @@ from amble.networks.network import Network
 from amble.networks.walks import Matrix
 from amble.problem.assemble import Scaling
 from amble.problem.problem import Problem
-from amble.results.model import PENALTIES, Model, provenance
+from amble.results.model import PENALTIES, Model
+from amble.results.model_file import provenance
 from amble.results.pooling import sums_at
 from amble.results.reaching import time_to
 from amble.results.saved import write

@@ -98,9 +98,9 @@ class Summary:
                 lines.append(f"{self.groups[k // len(self.names)]}:")
             name = self.names[k % len(self.names)]
             short = name if len(name) < width else f"{name[: width - 4]}..."
-            cells = f"{short:{width}}{_number(row[0]):>12}"
+            cells = f"{short:{width}}{digits(row[0]):>12}"
             if tested:
-                cells += f"{_number(row[1]):>11}{row[2]:>9.3f}{row[3]:>7.3f}{_number(row[4]):>11}{_number(row[5]):>11}"
+                cells += f"{digits(row[1]):>11}{row[2]:>9.3f}{row[3]:>7.3f}{digits(row[4]):>11}{digits(row[5]):>11}"
             lines.append(cells)
         return lines
 
@@ -146,9 +146,15 @@ class Summary:
         columns = (self.coef, self.std_err, self.statistic, self.p_value, self.low, self.high)
         for k, row in enumerate(zip(*columns, strict=True)):
             group = f"{self.groups[k // len(self.names)]}: " if self.groups else ""
-            cells = [_escaped(group + self.names[k % len(self.names)]), _number(row[0])]
+            cells = [_escaped(group + self.names[k % len(self.names)]), digits(row[0])]
             if tested:
-                cells += [_number(row[1]), f"{row[2]:.3f}", f"{row[3]:.3f}", _number(row[4]), _number(row[5])]
+                cells += [
+                    digits(row[1]),
+                    f"{row[2]:.3f}",
+                    f"{row[3]:.3f}",
+                    digits(row[4]),
+                    digits(row[5]),
+                ]
             lines.append(f"{' & '.join(cells)} \\\\")
         return "\n".join([*lines, "\\hline", "\\end{tabular}"])
 
@@ -301,7 +307,8 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) and abs(value) < 1e12 else f"{value:,.6g}"
 
 
-def _number(value: float) -> str:
+def digits(value: float) -> str:
+    """A coefficient or an error, in at most 11 characters where it is not negative."""
     return f"{value:.4f}" if 1e-3 <= abs(value) < 1e5 or value == 0 else f"{value:.3e}"
 
 

@@ -18,7 +18,7 @@ from amble.live.control import glance
 from amble.live.records import collect, record
 from amble.live.settings.config import Config
 from amble.results import model_file
-from amble.results.choosing import load_model
+from amble.results.choosing import model_at
 from amble.results.model import Model
 
 
@@ -152,6 +152,6 @@ def finish(plan: Plan, agents: Cluster) -> Model | NoModel:
         return NoModel(why)
     best = glance.newest(usable) or next(iter(usable))
     record.save(collect.collect(folders), plan.folder / record.FILE)
-    model = load_model(folders[best] / model_file.FILE)
+    model = model_at(folders[best] / model_file.FILE)
     model.save(plan.folder / model_file.FILE)
     return model

@@ -40,7 +40,7 @@ from amble.live.settings.surveyed import Surveyed, Tables
 from amble.methods.protocol import TokenMethod
 from amble.problem.extras import NO_EXTRAS, Extras
 from amble.results import model as trained
-from amble.results.model import provenance
+from amble.results.model_file import provenance
 from amble.results.sums import Sums
 from amble.survey import agreed as agreements
 from amble.survey.agreed import Agreement
