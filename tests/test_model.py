@@ -260,6 +260,26 @@ def test_labels_that_are_numbers_are_exported_as_numbers(tmp_path):
     assert sample.model.to_sklearn().classes_.tolist() == [3, 7]
 
 
+def test_onnx_of_categories_without_a_survey(tmp_path):
+    """As amble.read_file encodes them: a column per level, and no cell may be missing."""
+    table = pd.DataFrame({"town": ["Ulm", "Bonn", "Rom"] * 8, "prediction": np.arange(24.0), "y": np.arange(24.0) ** 2})
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    data = amble.read_file(tmp_path / "rows.csv", task="regression", categorical="one-hot")
+    model = amble.simulate(amble.Relay(), amble.split(data, agents=2, test=0), hops=8, progress=False).trained()
+    with pytest.raises(amble.AmbleError, match="the column 'prediction' has the name of an output; rename it"):
+        model.to_onnx(tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()
+    table.rename(columns={"prediction": "size"}).to_csv(tmp_path / "rows.csv", index=False)
+    data = amble.read_file(tmp_path / "rows.csv", task="regression", categorical="one-hot")
+    model = amble.simulate(amble.Relay(), amble.split(data, agents=2, test=0), hops=8, progress=False).trained()
+    session = onnxruntime.InferenceSession(model.to_onnx(tmp_path / "model.onnx"))
+    cells = {"town": np.array([["Rom"], ["Ulm"]], object), "size": np.array([[1.5], [4.0]])}
+    expected = model.predict({"town": ["Rom", "Ulm"], "size": [1.5, 4.0]})
+    np.testing.assert_allclose(session.run(None, cells)[0], expected, rtol=1e-12)
+    names = json.loads(session.get_modelmeta().custom_metadata_map["columns"])
+    assert tuple(names) == model.columns == ("town=Bonn", "town=Rom", "town=Ulm", "size")
+
+
 def test_cox_has_no_counterpart_in_scikit_learn(tmp_path):
     model = Sample("cox").model
     with pytest.raises(amble.AmbleError, match="scikit-learn has no estimator of loss cox"):

@@ -4,6 +4,7 @@ import sys
 
 import joblib
 import numpy as np
+import onnxruntime
 import pandas as pd
 import pytest
 import skops.io
@@ -100,6 +101,27 @@ def test_the_pipeline_leaves_out_the_levels_that_the_model_does(tmp_path, interc
         np.testing.assert_allclose(compared.to_sklearn().predict(rows), compared.predict(rows), rtol=1e-12)
     with pytest.raises(ValueError, match="Found unknown categories"):
         model.to_sklearn().predict(rows.assign(town="Paris"))
+
+
+def test_onnx_takes_the_raw_table(surveyed, tmp_path):
+    """One input per column of the table; missing cells are filled as in training, and an unknown level is refused."""
+    model, _, rows = surveyed
+    session = onnxruntime.InferenceSession(model.to_onnx(tmp_path / "model.onnx"))
+    assert {each.name for each in session.get_inputs()} == set(COLUMNS)
+    texts = [each.name for each in session.get_inputs() if each.type == "tensor(string)"]
+    cells = {name: rows[[name]].fillna("").to_numpy(object) if name in texts else rows[[name]].to_numpy(float)
+             for name in COLUMNS}  # fmt: skip
+    assert texts
+    assert any(np.isnan(values).any() for name, values in cells.items() if name not in texts)
+    predicted = session.run(["prediction"], cells)[0]
+    if model.labels:
+        np.testing.assert_array_equal(predicted, model.predict(rows))
+    else:
+        ones = np.ones(len(rows)) if model.loss == "poisson" else None
+        np.testing.assert_allclose(predicted, model.predict(rows, exposure=ones), rtol=1e-11)
+    strange = cells | {texts[0]: np.full((len(rows), 1), "Atlantis", object)}
+    with pytest.raises(Exception, match="indices element out of data bounds"):
+        session.run(["prediction"], strange)
 
 
 def test_cells_may_have_any_type_of_pandas(surveyed):

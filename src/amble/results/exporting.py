@@ -1,20 +1,16 @@
-"""A model as others have it: a fitted pipeline of scikit-learn, and a graph of ONNX."""
+"""A model as a fitted pipeline of scikit-learn."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from amble.arrays import Array
 from amble.errors import AmbleError, need
-from amble.files import write_whole
 from amble.problem.assemble import Scaling
 from amble.results.tables import About, features_of
 from amble.survey.agreed import Feature
-
-OPSET, IR = 17, 10  # of ONNX: what runtimes since 2022 know, and onnxruntime since 1.18
 
 
 def pipeline(
@@ -35,11 +31,9 @@ def pipeline(
     features = features_of(columns, about)
     if not isinstance(columns, int) and features is None:
         scaler.feature_names_in_ = np.array(columns, dtype=object)
-    p = len(scaling.X_mean)
     estimator = _estimator(loss, intercept, penalty)
-    coefficients = scaling.y_std * W[:, :p]
-    constants = scaling.y_mean + scaling.y_std * (W[:, p] if intercept else np.zeros(len(W)))
-    estimator.n_features_in_ = p
+    coefficients, constants = on_scaled(W, scaling, intercept)
+    estimator.n_features_in_ = len(scaling.X_mean)
     if labels:
         estimator.classes_ = np.asarray(labels)
         estimator.coef_, estimator.intercept_ = coefficients, constants
@@ -50,6 +44,13 @@ def pipeline(
         estimator.scale_ = scaling.y_std
     first = [] if features is None or isinstance(columns, int) else [_encoder(features, columns)]
     return need("sklearn.pipeline", "sim").make_pipeline(*first, scaler, estimator)
+
+
+def on_scaled(W: Array, scaling: Scaling, intercept: bool) -> tuple[Array, Array]:
+    """Coefficients of the scaled columns, and constants, for targets in their own units: one row per predictor."""
+    p = len(scaling.X_mean)
+    constants = W[:, p] if intercept else np.zeros(len(W))
+    return scaling.y_std * W[:, :p], scaling.y_mean + scaling.y_std * constants
 
 
 def _encoder(features: Sequence[Feature], names: Sequence[str]) -> Any:
@@ -99,49 +100,3 @@ def _estimator(loss: str, intercept: bool, penalty: Mapping[str, float]) -> Any:
         estimator._base_loss = estimator._get_loss()  # which fit sets, and predict asks for its link
         return estimator
     raise AmbleError(f"scikit-learn has no estimator of loss {loss}; use the model's own predict.")
-
-
-def write_onnx(path: Path, loss: str, coefficients: Array, intercepts: Array, labels: Sequence[Any]) -> Path:
-    """X @ coefficients' + intercepts, and what the loss makes of it, in 64-bit floats."""
-    onnx = need("onnx", "onnx")
-    helper, double = onnx.helper, onnx.TensorProto.DOUBLE
-
-    numbers = {"coefficients": np.ascontiguousarray(coefficients.T), "intercepts": intercepts}
-    nodes = [helper.make_node("MatMul", ["X", "coefficients"], ["product"])]
-    nodes.append(helper.make_node("Add", ["product", "intercepts"], ["eta"]))
-    flat = np.array([-1])
-    outputs = []
-    if not labels:
-        numbers["flat"] = flat
-        nodes.append(
-            helper.make_node("Exp", ["eta"], ["mean"])
-            if loss in ("poisson", "gamma")
-            else helper.make_node("Identity", ["eta"], ["mean"])
-        )
-        nodes.append(helper.make_node("Reshape", ["mean", "flat"], ["prediction"]))
-        kind = double
-    else:
-        if len(labels) == 2:
-            numbers["signs"] = np.array([[0.0, 1.0]])  # the odds of the first label are one
-            nodes.append(helper.make_node("MatMul", ["eta", "signs"], ["odds"]))
-        else:
-            nodes.append(helper.make_node("Identity", ["eta"], ["odds"]))
-        nodes.append(helper.make_node("Softmax", ["odds"], ["probabilities"], axis=1))
-        nodes.append(helper.make_node("ArgMax", ["odds"], ["place"], axis=1, keepdims=0))
-        nodes.append(helper.make_node("Gather", ["labels", "place"], ["prediction"]))
-        numbers["labels"] = np.asarray(labels, dtype=object if isinstance(labels[0], str) else None)
-        kind = helper.np_dtype_to_tensor_dtype(numbers["labels"].dtype)
-        outputs.append(helper.make_tensor_value_info("probabilities", double, [None, len(labels)]))
-    graph = helper.make_graph(
-        nodes,
-        "amble",
-        [helper.make_tensor_value_info("X", double, [None, len(coefficients[0])])],
-        [helper.make_tensor_value_info("prediction", kind, [None]), *outputs],
-        [onnx.numpy_helper.from_array(array, name) for name, array in numbers.items()],
-    )
-    made = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR, producer_name="amble"
-    )
-    onnx.checker.check_model(made)
-    write_whole({path: made.SerializeToString()})
-    return path

@@ -18,12 +18,13 @@ from amble.problem.extras import extras, refuse_offset
 from amble.problem.prediction import predict
 from amble.problem.rows import check_width
 from amble.results import model_file
-from amble.results.exporting import pipeline, write_onnx
+from amble.results.exporting import pipeline
 from amble.results.judging import Measures, measures, measures_at, score
+from amble.results.onnx_file import write_onnx
 from amble.results.partial import TIES
 from amble.results.summary import Fit, Summary, summarise
 from amble.results.sums import Sums
-from amble.results.tables import Given, moved_by, rows_of
+from amble.results.tables import Given, features_of, moved_by, rows_of
 
 INTERCEPT = "intercept"  # its name in tables
 PENALTIES = ("ridge", "l1")  # settings that pull coefficients towards zero
@@ -337,12 +338,12 @@ class Model:
         return pipeline(self.loss, self._matrix(), self.scaling, *how)
 
     def to_onnx(self, path: str | Path) -> Path:
-        """As a file that other languages predict with.
+        """As a file that other languages predict with, in 64-bit floats. Offsets and exposures are left out.
 
         Parameters
         ----------
-        path : of the .onnx file. Its input is "X", rows (d, p) in the units of training, as 64-bit floats; its outputs
-            are "prediction" and, of labels, "probabilities"
+        path : of the .onnx file. Its input is "X", rows (d, p). If the table of training had text or filled cells, each
+            column is an input (d, 1); nan and "" are missing. Its outputs are "prediction" and "probabilities"
 
         Returns
         -------
@@ -355,10 +356,10 @@ class Model:
         >>> print(model.to_onnx("model.onnx"))
         model.onnx
         """
-        coefficients, intercepts = self._original()
         if self.loss in TIES:
             raise AmbleError("the cox model has no ONNX form here: it predicts a relative hazard; use coef_.")
-        return write_onnx(as_path(path, "the file"), self.loss, coefficients, intercepts, self.labels)
+        how = self.intercept, self.labels, self.names, features_of(self.columns, self.about)
+        return write_onnx(as_path(path, "the file"), self.loss, self._matrix(), self.scaling, *how)
 
     def save(self, path: str | Path) -> Path:
         """Keep the model in one file, from which `amble.load_model` reads it.
