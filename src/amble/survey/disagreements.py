@@ -11,7 +11,7 @@ from amble.losses import LOSSES
 from amble.survey.cells import EMPTY, NUMBER, REFUSE, TEXT
 from amble.survey.summary import LEVELS_MAX, Document, Summary
 
-NAME_COLUMNS = "name the columns to use in [model] columns"
+NAME_COLUMNS = "name the columns to use (columns in [model], or --columns)"
 FILL = 'fill them, or set missing = "mean" or "drop"'
 
 
