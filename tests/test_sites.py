@@ -9,6 +9,7 @@ import statsmodels.formula.api as smf
 from sklearn.linear_model import Lasso
 
 import amble
+from amble.data.files import read_table
 from amble.live import status
 from amble.live.cluster import sites, up
 from amble.live.cluster.cluster import free_ports
@@ -17,6 +18,7 @@ from amble.live.control import leaving
 from amble.live.records import collect
 from amble.live.settings import joining
 from amble.live.settings.agent_config import Peer
+from amble.survey.document import to_bytes
 from site_samples import tables
 
 WITHIN_S = 60.0
@@ -210,6 +212,17 @@ def test_a_reason_that_all_sites_share_is_said_once(tmp_path, capsys):
         "east, north, south: there is no column of its table named 'nothing'; choose one of age, dose, group, y"
     )
     assert "nothing" not in capsys.readouterr().err
+
+
+def test_there_is_room_for_the_description_of_a_wide_table(tmp_path):
+    """Of tables on this machine nobody has to give bytes_max."""
+    rng = np.random.default_rng(0)
+    names = [f"measure_{k}" for k in range(150)]
+    frames = {name: pd.DataFrame(rng.normal(size=(9, 150)), columns=names).assign(y=1.5) for name in ("north", "east")}
+    surveyed = plan_of(tmp_path, frames).config.surveyed
+    sizes = [len(to_bytes(surveyed.wanted.describe(read_table(tmp_path / "tables" / f"{name}.csv", None, ()))))
+             for name in frames]  # fmt: skip
+    assert 4096 < max(sizes) < surveyed.bytes_max
 
 
 def test_a_folder_of_one_table_is_refused(tmp_path):

@@ -1,12 +1,13 @@
 """amble up with a folder of tables: one agent per site. They agree on the model by a survey, and pool no rows."""
 
+import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from amble import networks
-from amble.data.files import TABLES
+from amble.data.files import TABLES, read_table
 from amble.data.packed import inner_suffix
 from amble.errors import AmbleError, few
 from amble.live import toml
@@ -17,9 +18,11 @@ from amble.live.cluster.up import NoModel
 from amble.live.control import glance
 from amble.live.records import collect, record
 from amble.live.settings.config import Config
+from amble.live.settings.surveyed import DESCRIPTION_MAX, Surveyed
 from amble.results import model_file
 from amble.results.choosing import model_at
 from amble.results.model import Model
+from amble.survey.document import to_bytes
 
 
 class Site(NamedTuple):
@@ -91,7 +94,7 @@ def prepare(
     pause_s: float = 0.0,
     test: Path | None = None,
 ) -> Plan:
-    """Everything that can be checked without rows is; nothing is written."""
+    """All settings are checked; nothing is written."""
     sites = sites_in(data, test)
     names, ports = list(sites), free_ports(len(sites))
     links = networks.named(network, len(sites), density, seed).edges.tolist()
@@ -113,7 +116,20 @@ def prepare(
         }
     )
     check_folder(out, again)
-    return Plan(out, sites, config, again)
+    assert config.surveyed is not None
+    surveyed = replace(config.surveyed, bytes_max=bytes_for(sites, config.surveyed))
+    return Plan(out, sites, replace(config, surveyed=surveyed), again)
+
+
+def bytes_for(sites: Mapping[str, Site], surveyed: Surveyed) -> int:
+    """Room for each site's description: all tables are here, so nobody has to give `bytes_max`. A table that cannot be
+    read or described is left to its agent, which says why."""
+    sizes = [surveyed.bytes_max]
+    for site in sites.values():
+        with contextlib.suppress(AmbleError):
+            described = surveyed.wanted.describe(read_table(site.data, surveyed.header, ()))
+            sizes.append(2 * len(to_bytes(described)))  # without rows that are held out it may be a little longer
+    return min(max(sizes), DESCRIPTION_MAX)
 
 
 def start(plan: Plan) -> Cluster:

@@ -15,6 +15,7 @@ from amble.survey.agreement import Agreement, Wanted
 from amble.survey.cells import POLICIES, REFUSE
 
 OPEN = Model(task="regression", columns=0)  # stands in for the model until the survey gives its columns
+DESCRIPTION_MAX = 2**20  # bytes of one agent's
 FIXED = ("X_mean", "X_std", "y_mean", "y_std", "labels", "start")  # of [model], where there is no survey
 
 names_kind = toml.list_of(toml.text, "a list of columns' names")
@@ -48,7 +49,7 @@ class Surveyed:
     intercept: Annotated[bool, toml.boolean] = True  # whether the model has one
     missing: Annotated[str, toml.text] = REFUSE  # what becomes of missing cells: refuse, mean or drop
     test: Annotated[float, share_kind] = 0.0  # of each agent's rows: held out, to say how good the model is
-    bytes_max: Annotated[int, toml.whole(256, 2**20)] = 4096  # of one agent's description of its table
+    bytes_max: Annotated[int, toml.whole(256, DESCRIPTION_MAX)] = 4096  # of one agent's description of its table
     wait_s: Annotated[float, toml.positive] = 600.0  # for agents that have not started
     train: Annotated[bool, toml.boolean] = True  # false: the survey is all there is
 
