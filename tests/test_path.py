@@ -37,6 +37,8 @@ def test_least_squares_in_one_lap(l1_ratio):
     assert np.abs(path.models[:, :-1] - coef.T).max() < 1e-8
     assert path.hops.tolist() == [10] + [0] * 39  # one lap is enough for the whole path
     assert path.nonzero[0] == 0
+    p = path.problem.dimension
+    assert path.message_bytes == 8 * (p + p * (p + 1) // 2 + 1)  # total, weight, and the share of the agents inside
 
 
 def test_coefficients_are_in_the_datas_units():

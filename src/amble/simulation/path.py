@@ -152,7 +152,7 @@ def path(
     scores = Scores(*np.full((3, len(chosen)), np.nan))
     if judges:
         scores = score(judges, [trial for trial, _ in paths[1:]] or [models])
-    size = 8 * methods.message_numbers(Relay(form="full"), problem.dimension)
+    size = 8 * methods.message_numbers(Relay(form="full"), problem.dimension, penalties[0])
     return PenaltyPath(problem, chosen, float(l1_ratio), models, hops, *scores, size)
 
 
