@@ -120,7 +120,7 @@ def test_how_much_of_its_record_an_agent_keeps_is_its_own_affair(tmp_path):
 
 def run_amble(*words):
     command = [sys.executable, "-m", "amble", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_a_damaged_journal_can_be_deleted_as_its_sentence_says(tmp_path):

@@ -333,7 +333,7 @@ def test_a_seed_tells_the_same_story_in_every_process(seed):
     """A failure is found again by its seed. Another hash seed, for nothing may depend on the order of a set."""
     stories = [
         subprocess.run(
-            [sys.executable, "-c", TELL, str(seed)], capture_output=True, text=True, check=True, timeout=120,
+            [sys.executable, "-c", TELL, str(seed)], capture_output=True, text=True, check=True, timeout=600,
             cwd=os.path.dirname(__file__), env={**os.environ, "PYTHONHASHSEED": salt},
         ).stdout
         for salt in ("1", "2")
@@ -356,7 +356,7 @@ def test_a_story_changes_nothing():
 
 def run_chaos(*words, cwd):
     command = [sys.executable, "-m", "amble", "chaos", *map(str, words)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_seeds_that_are_done_are_not_run_again(tmp_path):

@@ -32,7 +32,7 @@ SMALL = ["--agents", "6", "--hops", "200"]
 
 def run_amble(*words, cwd, **options):
     command = [sys.executable, "-m", "amble", *map(str, words)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False, **options)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False, **options)
 
 
 def test_compare_prints_a_table_and_writes_figure_pictures_and_runs(tmp_path):

@@ -311,7 +311,7 @@ def run_amble(*words, cwd, **environment):
     kept = {key: value for key, value in os.environ.items() if key not in ("AMBLE_DATA", "COLUMNS")}
     settings = {**kept, "XDG_CACHE_HOME": str(cwd / "cache"), "no_proxy": "127.0.0.1", **environment}
     command = [sys.executable, "-m", "amble", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False, env=settings)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False, env=settings)
 
 
 def test_amble_data_lists_the_sets_in_80_columns(tmp_path):

@@ -27,7 +27,7 @@ FOUNDERS = 5
 
 def run(*words):
     return subprocess.run(
-        [sys.executable, "-m", "amble", *map(str, words)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-m", "amble", *map(str, words)], capture_output=True, text=True, timeout=600, check=False
     )
 
 

@@ -398,7 +398,7 @@ def test_a_comparison_makes_its_page_and_one_without_runs_is_refused(digits, tmp
 
 def run_report(*words, cwd):
     command = [sys.executable, "-m", "amble", "report", *map(str, words)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_the_command_makes_the_page_the_curves_and_the_figures(saved, tmp_path):

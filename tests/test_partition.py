@@ -210,7 +210,7 @@ def test_compare_on_a_file_of_your_own(tmp_path):
     (tmp_path / "rows.csv").write_text("size,kind,colour\n" + "\n".join(lines) + "\n")
     words = "--data rows.csv --target kind --one-hot --how dirichlet --alpha 0.2 -n 4 --hops 20 -m I-BCD -o out"
     command = [sys.executable, "-m", "amble", "compare", *words.split()]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "partition.png").read_bytes().startswith(b"\x89PNG")
     about = amble.load_run(tmp_path / "out" / "1-i-bcd").problem
