@@ -48,6 +48,11 @@ def settings_text(method: Method, tuned: str | None = None) -> str:
     return ", ".join([*parts, *(value for value in (rule, form) if value)])
 
 
+def label_text(method: Method) -> str:
+    """A method's name and settings, for tables, legends and pages."""
+    return f"{method.label} ({settings_text(method)})"
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -124,7 +129,7 @@ class Run:
     @property
     def label(self) -> str:
         """The method's name and settings, for tables and legends."""
-        return f"{self.method.label} ({self.settings_text})"
+        return label_text(self.method)
 
     @property
     def settings_text(self) -> str:

@@ -74,5 +74,9 @@ function powers(low, high) {
   const step = Math.max(1, Math.ceil((last - first) / 3));
   const ticks = [];
   for (let power = first; power <= last; power += step) ticks.push(power);
-  return ticks.length ? ticks : [low, high];
+  if (ticks.length > 1) return ticks;
+  const between = []; // less than two powers of ten: twice and five times as much
+  for (let power = Math.floor(low); power <= high; power += 1) between.push(...[1, 2, 5].map((k) => power + Math.log10(k)));
+  const seen = between.filter((at) => at >= low - 1e-9 && at <= high + 1e-9);
+  return seen.length > 1 ? seen.slice(0, 4) : [low, high];
 }
