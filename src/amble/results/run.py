@@ -103,6 +103,11 @@ class Run:
         return self.walk if isinstance(self.walk, str) else "matrix"
 
     @property
+    def clock(self) -> str:
+        """What its times are: measured in a live run, virtual in a simulated one."""
+        return "time" if self.walk_name == "live" else "virtual time"
+
+    @property
     def model(self) -> Array:
         """The consensus model: the mean of the tokens' estimates (round methods: the mean of the x_i)."""
         return np.asarray(self.consensus[-1])

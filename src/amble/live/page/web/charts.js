@@ -35,7 +35,7 @@ export class Chart {
     if (low > high) [low, high] = [0, 1];
     if (!this.log && low > 0 && low < high / 2) low = 0; // a rate begins at zero
     if (high - low < 1e-9 * Math.abs(high) + 1e-300) [low, high] = this.log ? [low - 0.5, high + 0.5] : [Math.min(0, low), high || 1];
-    const ticks = this.log ? powers(low, high) : steps(low, high);
+    const ticks = !points.length ? [] : this.log ? powers(low, high) : steps(low, high);
     this.x = (t) => EDGE.left + ((Math.min(t, end) - begin) / (end - begin || 1)) * (width - EDGE.left - EDGE.right);
     const y = (v) => HEIGHT - EDGE.bottom - ((v - low) / (high - low)) * (HEIGHT - EDGE.top - EDGE.bottom);
     this.grid.replaceChildren(...ticks.flatMap((at) => {
