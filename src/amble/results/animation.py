@@ -72,7 +72,7 @@ def animation(run: Readable, hops: int) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
             'font-family="system-ui, sans-serif" font-size="13" text-anchor="middle" fill="var(--ink)">',
-            f"<style>{css(NAMES, 'svg', 'svg')}</style>",
+            f"<style>{css(NAMES, 'svg', 'svg')}svg{{background:var(--paper)}}</style>",
             f'<style>{style}</style><g class="walk">',
             _text(NETWORK[0] - 20, 24, title, "start", 'font-weight="600" font-size="15"'),
             f'<path d="{links}" fill="none" stroke="var(--rule)" stroke-width="1.5"/>',

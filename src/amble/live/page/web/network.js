@@ -51,7 +51,7 @@ export function layout(count, links, fixed = []) {
 
 // Nodes that stand so near that one would cover another's name move apart, up and down, within the picture.
 export function spread(points, wide, high, edge, height) {
-  const near = (a, b) => Math.abs(a[0] - b[0]) < wide && Math.abs(a[1] - b[1]) < high;
+  const near = (a, b) => Math.abs(a[0] - b[0]) < wide && Math.abs(a[1] - b[1]) < high - 0.5;
   for (let round = 0; round < 50; round += 1) {
     let moved = false;
     points.forEach((a, i) => points.slice(0, i).filter((b) => near(a, b)).forEach((b) => {
