@@ -59,13 +59,15 @@ export class Chart {
   }
 }
 
+// the farthest apart of which two are seen
 function steps(low, high) {
-  const rough = (high - low) / 3;
-  const unit = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((k) => k * unit).find((each) => each >= rough);
-  const ticks = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) ticks.push(k * step);
-  return ticks;
+  const unit = 10 ** Math.floor(Math.log10((high - low) / 3));
+  const ticks = (step) => {
+    const first = Math.ceil(low / step - 1e-9);
+    const last = Math.floor(high / step + 1e-9);
+    return Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
+  };
+  return [10, 5, 2, 1].map((k) => ticks(k * unit)).find((each) => each.length > 1) || [low, high];
 }
 
 function powers(low, high) {
