@@ -33,6 +33,10 @@ const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.
 return nodes.filter((node) => nodes.some((other) => other !== node && !apart(box(node, '.name'), box(other, 'path'))))
   .map((node) => node.querySelector('.name').textContent);
 """
+FACTS = """
+const facts = [...document.querySelectorAll('#facts div')];
+return Object.fromEntries(facts.map((fact) => [...fact.children].map((each) => each.textContent)));
+"""
 SLIDE = "const at = document.querySelector('#time'); at.value = arguments[0]; at.dispatchEvent(new Event('input'))"
 FOCUS = "const at = document.activeElement; return at.id || at.textContent"
 
@@ -53,6 +57,11 @@ def titles(browser):
 
 def count(browser, selector):
     return browser.run("return document.querySelectorAll(arguments[0]).length", selector)
+
+
+def facts_of(browser):
+    """Of the agent that is shown: read at once, because they are drawn again every two seconds."""
+    return browser.run(FACTS)
 
 
 def pressed(browser, selector):
