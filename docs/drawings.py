@@ -16,7 +16,8 @@ from amble.results.animation import animation
 
 FOLDER = Path(__file__).parent / "drawings"
 BLUE, ORANGE, GREEN, RED, PINK = (f"var(--c{k})" for k in (0, 4, 2, 1, 3))
-ALONE = f"<style>{css(('ink', 'paper', 'c0', 'c1', 'c2', 'c3', 'c4'), 'svg', 'svg')}svg{{color:var(--ink)}}</style>"
+OWN = css(("ink", "paper", "c0", "c1", "c2", "c3", "c4"), "svg", "svg")
+ALONE = f"<style>{OWN}svg{{color:var(--ink);background:var(--paper)}}</style>"
 NAMES = ("north", "east", "south", "west", "coast")
 
 

@@ -26,6 +26,17 @@ const nodes = [...document.querySelectorAll('#network g.node')].map(at);
 const away = ([x, y]) => Math.min(...nodes.map(([a, b]) => Math.hypot(a - x, b - y)));
 return [...document.querySelectorAll('#network g.token')].some((each) => away(at(each)) > 40);
 """  # a token at an agent is within 20 pixels of its middle
+COVERED = """
+const nodes = [...document.querySelectorAll('#network g.node')];
+const box = (node, part) => node.querySelector(part).getBoundingClientRect();
+const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+return nodes.filter((node) => nodes.some((other) => other !== node && !apart(box(node, '.name'), box(other, 'path'))))
+  .map((node) => node.querySelector('.name').textContent);
+"""
+FACTS = """
+const facts = [...document.querySelectorAll('#facts div')];
+return Object.fromEntries(facts.map((fact) => [...fact.children].map((each) => each.textContent)));
+"""
 SLIDE = "const at = document.querySelector('#time'); at.value = arguments[0]; at.dispatchEvent(new Event('input'))"
 FOCUS = "const at = document.activeElement; return at.id || at.textContent"
 
@@ -46,6 +57,11 @@ def titles(browser):
 
 def count(browser, selector):
     return browser.run("return document.querySelectorAll(arguments[0]).length", selector)
+
+
+def facts_of(browser):
+    """Of the agent that is shown: read at once, because they are drawn again every two seconds."""
+    return browser.run(FACTS)
 
 
 def pressed(browser, selector):
@@ -73,6 +89,11 @@ def picture(browser, name):
 def fits(browser, width):
     """Nothing is wider than the window; tables scroll in themselves."""
     return browser.run("return document.documentElement.scrollWidth") <= width
+
+
+def covered(browser):
+    """Names of agents that another agent's node covers."""
+    return browser.run(COVERED)
 
 
 def quiet(browser):

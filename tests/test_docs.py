@@ -59,6 +59,15 @@ def test_commands_are_in_fenced_blocks_and_links_lead_to_files(name):
         assert (ROOT / name).parent.joinpath(target).exists(), target
 
 
+@pytest.mark.parametrize("name", [*NAMES, "CHANGELOG.md"])
+def test_no_figure_is_still_to_be_filled_in(name):
+    """As `RATIO` on a line of its own was."""
+    assert (
+        re.findall(r"^\s*[A-Z_]{3,}\s*$|\bTODO\b|\bFIXME\b|\bTBD\b", FENCE.sub("", (ROOT / name).read_text()), re.M)
+        == []
+    )
+
+
 COMMANDS = {" ".join(words): command for words, command in every_command()}
 
 

@@ -123,6 +123,17 @@ def test_every_hop_is_in_one_frame_though_agents_tell_of_it_late():
     assert len(walk) == int((0.5 * 29 + 0.2 - scene.LAG_S) / 0.3)
 
 
+def test_the_last_frame_has_the_last_hops():
+    """Nothing more comes, so the picture of the end shows tokens where the table has them."""
+    shown, stops = Scene(ABOUT), visits((1.9, 4), (2.1, 5))
+    said = {"recent": stops, "tokens": {0: Sight((0, 0), 5)}}
+    first, _ = shown.step(look(2.2, ann=said), {})
+    assert first.tokens[0].hops == ()
+    ended = {"state": "ended", "cause": "hops", "stopped": "enough"}
+    last, _ = shown.step(look(2.3, ann=said | ended, bob=ended, cay=ended), {})
+    assert last.tokens[0].hops == ((1.9, 0), (2.1, 0))
+
+
 def test_a_fast_token_is_sampled():
     stops = visits(*((0.01 * hop, hop) for hop in range(1, 40)))
     shown = Scene(ABOUT)
@@ -318,6 +329,20 @@ def test_one_that_was_killed_for_good_is_down_and_one_at_the_end_is_not():
     assert ended(29.0, a=(told("stopped", 29.5),)) == ["joining", "up", "ended"]
 
 
+def test_the_record_of_one_agent_shows_its_neighbours_and_from_whom_tokens_came():
+    """Where a token went is not in it, nor how the neighbours were."""
+    record = recorded()
+    alone = Record("run", NAMES, 3, 1, {"ann": record.visits["ann"]}, {"ann": record.events["ann"]}, {})
+    made = past.film_of(alone, "mine", "Relay", [("ann", "cay")], here=("ann",))
+    about, frames = made.about, [msgspec.json.decode(line, type=Frame) for _, line in made.frames]
+    assert (about.seen_from, about.agents, about.links, about.unseen) == ("ann", ("ann", "cay"), ((0, 1),), ("bob",))
+    assert {states(frame)[1] for frame in frames} == {"unknown"}
+    token = next(frame.tokens[0] for frame in frames if frame.t > 6.7)  # its visit ends at 7 s, from cay
+    assert (token.agent, token.to, token.here) == (1, 0, False)
+    token = next(frame.tokens[0] for frame in frames if frame.t > 7.1)
+    assert (token.agent, token.to, token.here, token.hop) == (0, NOBODY, False, 7)
+
+
 def test_the_film_of_a_record_has_its_states_visits_tokens_and_events():
     made = past.film_of(recorded(), "mine", "Relay", here=("ann",))
     shown = json.loads(made.whole())
@@ -378,9 +403,13 @@ def test_a_record_of_one_visit_is_a_film_too():
 
 def test_agents_whose_record_is_missing_are_named_and_not_shown():
     whole = recorded()
-    part = whole._replace(visits={"bob": whole.visits["bob"]}, events={"bob": whole.events["bob"]})
-    about = json.loads(past.film_of(part, "mine", "", [("bob", "ann")]).whole())["about"]
-    assert (about["agents"], about["unseen"], about["links"]) == (["bob"], ["ann", "cay"], [])
+    there = ("ann", "bob")
+    part = whole._replace(
+        visits={name: whole.visits[name] for name in there}, events={name: whole.events[name] for name in there}
+    )
+    about = json.loads(past.film_of(part, "mine", "", [("bob", "ann"), ("bob", "cay")]).whole())["about"]
+    assert (about["agents"], about["unseen"], about["links"]) == (["ann", "bob"], ["cay"], [[0, 1]])
+    assert about["seen_from"] == ""
 
 
 def test_a_film_holds_no_digest_and_nothing_else_of_a_token():

@@ -4,6 +4,8 @@ Set AMBLE_PICTURES to a folder to keep a picture of each moment.
 """
 
 import re
+from itertools import combinations
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +17,26 @@ from amble.live.cluster.cluster import Cluster, configure, rows_of
 from amble.live.page.opened import open_page
 from amble.live.page.server import Server
 from browser import Browser
-from page_samples import FOCUS, ON_A_LINK, all_up, count, fits, happened, picture, pressed, quiet, states, tab_to, until
+from page_samples import (
+    FOCUS,
+    ON_A_LINK,
+    all_up,
+    count,
+    covered,
+    facts_of,
+    fits,
+    happened,
+    picture,
+    pressed,
+    quiet,
+    states,
+    tab_to,
+    until,
+)
 
 pytestmark = pytest.mark.long
+
+KEPT = Path(__file__).parent / "formats"
 
 
 @pytest.fixture
@@ -47,6 +66,7 @@ def test_a_run_is_watched_an_agent_dies_and_comes_back_one_leaves_and_the_run_is
         picture(wide, "1-running")
         picture(phone, "1-running-phone-dark")
         assert fits(phone, 390)
+        assert covered(phone) == covered(wide) == []
         assert wide.texts("#charts figcaption")[0].startswith("moved per lap")
 
         cluster.kill("agent02")
@@ -62,9 +82,10 @@ def test_a_run_is_watched_an_agent_dies_and_comes_back_one_leaves_and_the_run_is
 
         wide.click("#agents tbody tr:nth-child(5) button")
         wide.wait("return document.querySelector('#log').textContent.includes('agent04 listens')")
-        facts = dict(zip(wide.texts("#facts dt"), wide.texts("#facts dd"), strict=True))
+        near = len(cluster.config.agent("agent04").neighbours)
+        until(lambda: facts_of(wide)["neighbours"].count("(up)") == near)  # agent02 is back there too
+        facts = facts_of(wide)
         assert facts["state"] == "up"
-        assert facts["neighbours"].count("(up)") == len(cluster.config.agent("agent04").neighbours)
         assert re.fullmatch(r"[\d.]+ [kM]B", facts["journal"])
         assert re.fullmatch(r"valid until 20\d\d-\d\d-\d\d", facts["certificate"])
         assert re.match(r"token [01] at hop \d+, from agent0\d", facts["last visit"])
@@ -156,3 +177,25 @@ def test_one_agents_page_shows_what_that_agent_knows_and_says_so(cluster):
         picture(browser, "7-one-agent-phone")
         assert fits(browser, 390)
         quiet(browser)
+
+
+SPREAD = """
+return import(`${location.href}network.js`).then(({ spread }) => {
+  const points = arguments[0].map((each) => [...each]);
+  spread(points, 48, 50, 40, 300);
+  return points;
+});
+"""
+
+
+def test_agents_that_stand_too_near_for_their_names_move_apart():
+    crowd = [[100, 60], [110, 80], [90, 95], [200, 80], [105, 250]]
+    with Server(open_page([KEPT / "live-4" / "record.npz"])) as server, Browser(390, 844) as browser:
+        browser.open(server.url)
+        moved = browser.run(SPREAD, crowd)
+        assert browser.run(SPREAD, moved) == moved
+    assert [x for x, _ in moved] == [x for x, _ in crowd]
+    assert moved[3:] == crowd[3:]  # those with room stay
+    assert all(40 <= y <= 260 for _, y in moved)
+    for (a, b), (c, d) in combinations(moved, 2):
+        assert abs(a - c) >= 48 or abs(b - d) >= 49.5

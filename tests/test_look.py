@@ -1,6 +1,7 @@
 """One look: its colours can be told apart by readers with any colour vision and seen on their paper, pages and figures
 take them from one place, and headlines and labels say what the data say."""
 
+import dataclasses
 import re
 from itertools import combinations, pairwise
 
@@ -10,9 +11,11 @@ import pytest
 import amble
 from amble.drawing import LINE_PT, End, label_ends, new_figure, spread
 from amble.look import COLOURS, PAIRS, css, look
+from amble.report.curves import section_curves
 from amble.report.figures import section_figure
 from amble.report.headline import headline
-from amble.report.sections import group
+from amble.report.looks import looks
+from amble.report.sections import Section, group, lines
 from doc_blocks import ROOT
 
 # Machado, Oliveira and Fernandes 2009, table of severity 1: what linear RGB looks like
@@ -140,6 +143,29 @@ def test_a_headline_of_one_run_and_of_runs_that_come_nowhere_near():
     best = min(nowhere, key=lambda each: each.history["metric"][-1])
     told = f"{best.method.label} ends with the best test NMSE, {best.history['metric'][-1]:.4f}"
     assert headline(group(nowhere)[0]) == told
+
+
+def test_a_headline_of_one_method_is_of_its_model_though_it_is_read_in_two_ways():
+    relay, other = amble.Relay(tokens=3, form="scalar"), amble.APIBCD(tau=0.1, tokens=3)
+    for method, reading, within in ((relay, "Relay", "0.1 %"), (other, "API-BCD (mean of x)", "1 %")):
+        section = group(amble.compare([method], PROBLEM, hops=600))[0]
+        assert len(lines(section)) == 2  # the mean of the tokens, and that of the agents' models
+        told = rf"{re.escape(reading)} is within {within} of the optimum's test NMSE after [\d.]+ µs and \d+ units"
+        assert re.fullmatch(told, headline(section))
+
+
+def test_times_of_a_live_run_are_not_called_virtual():
+    run = amble.compare([amble.Relay()], PROBLEM, hops=60)[0]
+    live = dataclasses.replace(run, walk="live")
+    for runs, name in (((run,), "virtual time"), ((live,), "time"), ((run, live), "time")):
+        section = Section("s", runs)
+        assert [panel.get_xlabel() for panel in section_figure(section).axes] == [
+            f"{name} (s)",
+            "communication (units)",
+        ]
+        assert section_curves(section, looks([section])[0])["costs"][0]["title"] == name
+    labels = [line.label for line in lines(Section("s", (run, live)))]
+    assert labels == ["Relay (full), walk: cycle", "Relay (full), walk: live"]
 
 
 def test_labels_do_not_touch_and_stay_near_their_lines():

@@ -18,8 +18,9 @@ from amble.cli import main
 from amble.live import process, status
 from amble.live.page import pages
 from amble.live.page.detail import LOG_BYTES, LOG_LINES, tail
+from amble.live.page.ending import ending_of
 from amble.live.page.guard import HEADERS, Guard
-from amble.live.page.opened import open_page
+from amble.live.page.opened import open_live, open_page
 from amble.live.page.server import Server
 from amble.live.settings.agent_config import AgentConfig
 from page_samples import Client, pretend, pretended
@@ -222,6 +223,21 @@ def test_a_finished_run_is_not_stopped():
             code, said = client.json(path, "POST", Origin=client.origin)
             assert (code, said) == (409, {"said": "the run has ended already."})
         assert client.json("film")[1]["about"]["live"] is False
+
+
+def test_results_say_whose_data_the_model_lacks(bundle):
+    """An agent that died, and one that has left: the optimum beside the model still has their rows."""
+    data = amble.load("diabetes")
+    problem = amble.Problem.from_arrays(data.X, data.y, agents=4, X_test=data.X[:50], y_test=data.y[:50])
+    amble.simulate(amble.Relay(), problem, amble.networks.ring(4), hops=9, progress=False).save(bundle / "run")
+    ended = {"state": "ended", "cause": "hops", "stopped": "enough", "visits": 3}
+    pretend(bundle, **ended)
+    whole = ending_of(open_live(bundle, "t", dict)).lines
+    pretend(bundle, **ended, missing=("agent03",))
+    status.write(bundle / "agent01", status.Status(name="agent01", time_s=time.time(), state="left", visits=3))
+    lines = ending_of(open_live(bundle, "t", dict)).lines
+    assert lines == (*whole, "the optimum is that of all rows; the model does not have those of agent01, agent03")
+    assert [line.split()[0] for line in whole] == ["test", "distance"]
 
 
 def test_what_is_not_there_is_said(client):

@@ -11,7 +11,7 @@ from amble.live.control.view import DISTANCE
 from amble.live.records import collect
 from amble.live.settings.agent_config import AgentConfig
 from amble.progress import interruptible
-from amble.results.run import settings_text
+from amble.results.run import label_text
 from amble.tracking.record import OnRecord, Record, check_callback
 
 LOOK_S = 0.5
@@ -22,7 +22,7 @@ class Follower:
 
     def __init__(self, config: AgentConfig, data: str, on_record: OnRecord) -> None:
         method, self.on_record = config.method, on_record
-        self.label = f"{method.label} ({settings_text(method)})"
+        self.label = label_text(method)
         own = {key: value for key, value in methods.settings(method).items() if value is not None}
         about = {"data": data, "agents": len(config.agents), "seed": config.seed}
         self.about = {"method": method.label, **own, **about}

@@ -7,7 +7,16 @@ import numpy as np
 
 from amble.report.looks import Look
 from amble.report.measures import band, first_message
-from amble.report.sections import COSTS, TIME, Section, best_metric, columns, is_accuracy, legend_label, lines
+from amble.report.sections import (
+    TIME,
+    Section,
+    best_metric,
+    columns,
+    cost_names,
+    is_accuracy,
+    legend_label,
+    lines,
+)
 from amble.results.reaching import column_of
 
 DIGITS = 5
@@ -17,11 +26,11 @@ SUFFIXES = {"time_s": "s", "comm_units": "", "bytes": "B"}
 
 def section_curves(section: Section, own_looks: Sequence[Look]) -> dict[str, Any]:
     """One section: what y and x can be, and each line's curves."""
-    shown = columns(section)
+    shown, costs = columns(section), cost_names(section)
     drawn = []
     for line, look in zip(lines(section), own_looks, strict=True):
         curves: dict[str, Any] = {}
-        for cost in COSTS:
+        for cost in costs:
             bands = {column: band(line, cost, column) for column in shown}
             x = next(iter(bands.values()))[0]
             curves[cost] = {"x": _plain(x)}
@@ -34,7 +43,7 @@ def section_curves(section: Section, own_looks: Sequence[Look]) -> dict[str, Any
         "columns": [y_axis(section, column) for column in shown],
         "costs": [
             {"key": cost, "title": title, "suffix": SUFFIXES[cost], "first": first_message(section.runs, cost)}
-            for cost, title in COSTS.items()
+            for cost, title in costs.items()
         ],
         "lines": drawn,
     }

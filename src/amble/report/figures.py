@@ -13,7 +13,7 @@ from amble.report.curves import YAxis, y_axis
 from amble.report.headline import headline as sentence
 from amble.report.looks import Look, looks
 from amble.report.measures import band, first_message
-from amble.report.sections import TIME, UNITS, Line, Section, columns, legend_label, lines
+from amble.report.sections import TIME, UNITS, Line, Section, columns, cost_names, legend_label, lines
 from amble.results.pictures import stragglers
 from amble.results.run import Run
 from amble.schedule.rounds import Rounds
@@ -28,7 +28,6 @@ MARKERS = "os^DvPX*<>hp"  # they distinguish lines where colours do not
 MARKS = 6  # on a line
 OPTIMUM = "centralised optimum"
 LABEL_WIDTH = 26  # characters of a line of a label
-PANELS = {TIME: "virtual time (s)", UNITS: "communication (units)"}
 
 
 def comparison_figure(runs: Sequence[Run]) -> "Figure":
@@ -50,7 +49,8 @@ def section_figure(section: Section, own_looks: Sequence[Look] | None = None) ->
     with look():
         figure = new_figure(WIDTH_IN, HEIGHT_IN)
         panels = figure.subplots(1, 2, sharey=True)
-        for panel, (cost, label) in zip(panels, PANELS.items(), strict=True):
+        names = cost_names(section)
+        for panel, cost, label in zip(panels, (TIME, UNITS), (f"{names[TIME]} (s)", names[UNITS]), strict=True):
             for k, (line, line_look) in enumerate(zip(drawn, own, strict=True)):
                 _draw(panel, line, line_look, k, cost, axis["key"])
             if axis["best"] is not None:

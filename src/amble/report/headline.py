@@ -22,12 +22,14 @@ def headline(section: Section) -> str:
         goal = f"{level} of the optimum's {shown['metric']}" if measured == "metric" else f"a distance of {within:g}"
         costs = {cost: [median_cost(costs_to_reach(line, cost, within)) for line in drawn] for cost in COST_NAMES}
         reached = {cost: each for cost, each in costs.items() if np.isfinite(each).any()}
-        if reached and len(drawn) == 1:
-            spent = [f"{quantity(each[0], cost)}{' units' * (cost == UNITS)}" for cost, each in reached.items()]
-            return f"{names[0]} is within {goal} after {' and '.join(spent)}"
+        if reached and len({line.runs for line in drawn}) == 1:  # one method: its model, or else its second reading
+            told = next(k for k, each in enumerate(zip(*reached.values(), strict=True)) if np.isfinite(each).any())
+            least = {cost: each[told] for cost, each in reached.items() if np.isfinite(each[told])}
+            spent = [f"{quantity(amount, cost)}{' units' * (cost == UNITS)}" for cost, amount in least.items()]
+            return f"{names[told]} is within {goal} after {' and '.join(spent)}"
         if reached:
-            least = {COST_NAMES[cost]: _least(drawn, names, each) for cost, each in reached.items()}
-            won = {who: " and ".join(cost for cost, each in least.items() if each == who) for who in least.values()}
+            first = {COST_NAMES[cost]: _least(drawn, names, each) for cost, each in reached.items()}
+            won = {who: " and ".join(cost for cost, each in first.items() if each == who) for who in first.values()}
             return f"First within {goal}: {', '.join(f'{who} in {what}' for who, what in won.items())}"
     column = next(iter(shown))
     ends = [ended(line, column) for line in drawn]

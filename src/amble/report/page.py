@@ -16,7 +16,7 @@ from amble.report.machine import this_machine
 from amble.report.made import made
 from amble.report.markup import Markup, join, picture, tag
 from amble.report.page_tables import claim_block, pairs, results_table, summary_tables
-from amble.report.sections import BYTES, UNITS, Section, columns, lines, slugs
+from amble.report.sections import BYTES, TIME, UNITS, Section, columns, cost_names, lines, slugs
 from amble.results.pictures import network_figure
 from amble.results.run import Run
 
@@ -101,7 +101,7 @@ def _what_is_shown(section: Section) -> str:
     seeds = f"{'up to ' if len(counts) > 1 else ''}{max(counts)} seeds"
     what = next(iter(columns(section).values()))
     many = f"{methods} methods" if methods > 1 else "one method"
-    caption = f"{what[0].upper()}{what[1:]} of {many} against virtual time and communication"
+    caption = f"{what[0].upper()}{what[1:]} of {many} against {cost_names(section)[TIME]} and communication"
     caption += f"; lines are medians over {seeds}, bands go from the lowest to the highest." if max(counts) > 1 else "."
     if methods < len(drawn):
         caption += (
@@ -116,7 +116,7 @@ def _figure(name: str, section: Section) -> Markup:
     choices = [_choice(f"{name}-y", "Show", shown)] if len(shown) > 1 else []
     choices.append(_choice(f"{name}-x", "Communication in", {UNITS: "units", BYTES: "bytes"}))
     plots = [tag("div", class_="plot", role="img", aria_label=f"{section.title}: plot against {cost}")
-             for cost in ("virtual time", "communication")]  # fmt: skip
+             for cost in (cost_names(section)[TIME], "communication")]  # fmt: skip
     return tag(
         "div",
         tag("div", *choices, class_="choices"),

@@ -18,7 +18,6 @@ READINGS_APART = 0.01  # relative difference of the two readings of the model fr
 MEAN_OF_X = "mean of x"
 DISTANCES_APART = 1e-3  # below it two distances are both near zero, and one line says it all
 TIME, UNITS, BYTES = "time_s", "comm_units", "bytes"
-COSTS = {TIME: "virtual time", UNITS: "communication (units)", BYTES: "communication (bytes)"}
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,13 @@ def is_accuracy(section: Section) -> bool:
     return bool(section.runs[0].problem["task"] == "classification")
 
 
+def cost_names(section: Section) -> dict[str, str]:
+    """What a figure is drawn against. Where some runs are live and others simulated, times are just times."""
+    clocks = {run.clock for run in section.runs}
+    time = clocks.pop() if len(clocks) == 1 else "time"
+    return {TIME: time, UNITS: "communication (units)", BYTES: "communication (bytes)"}
+
+
 def columns(section: Section) -> dict[str, str]:
     """What can be shown, with its words: test metric and distance, or the objective where neither is known."""
     shown = {}
@@ -155,8 +161,9 @@ def _by_method(runs: Sequence[Run]) -> list[tuple[tuple[str, ...], tuple[Run, ..
         details = [_settings(own)]
         if len({other[3] for other in namesakes}) > 1:
             details.append(f"walk: {key[3]}")
-        if len({other[4] for other in namesakes}) > 1:
-            details.append(_what_differs(key[4], [other[4] for other in namesakes]))
+        timings = [other[4] for other in namesakes if (other[3] == "live") == (key[3] == "live")]  # of live runs: none
+        if len({*timings}) > 1:
+            details.append(_what_differs(key[4], timings))
         twins = [other for other in namesakes if other[2:5] == key[2:5]]
         if len(twins) > 1 and twins[0] != key:
             details.append(f"run {twins.index(key) + 1}")

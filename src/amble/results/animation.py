@@ -72,7 +72,7 @@ def animation(run: Readable, hops: int) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
             'font-family="system-ui, sans-serif" font-size="13" text-anchor="middle" fill="var(--ink)">',
-            f"<style>{css(NAMES, 'svg', 'svg')}</style>",
+            f"<style>{css(NAMES, 'svg', 'svg')}svg{{background:var(--paper)}}</style>",
             f'<style>{style}</style><g class="walk">',
             _text(NETWORK[0] - 20, 24, title, "start", 'font-weight="600" font-size="15"'),
             f'<path d="{links}" fill="none" stroke="var(--rule)" stroke-width="1.5"/>',
@@ -151,7 +151,7 @@ def _curve(run: Readable, shown: Schedule) -> tuple[list[str], list[tuple[str, s
     parts += [
         f'<path d="{steps}H{right}" fill="none" stroke="var(--ink)" stroke-width="2"/>',
         f'<path class="now" d="M{left} {top - 6}V{bottom + 6}" stroke="var(--c1)" stroke-width="2"/>',
-        _text((left + right) / 2, bottom + 24, f"virtual time, {shown.hops} hops", "middle", SMALL),
+        _text((left + right) / 2, bottom + 24, f"{run.clock}, {shown.hops} hops", "middle", SMALL),
     ]
     end = f"{_percent(shown.time_s[-1], shown)},100%{{transform:translate({right - left}px)}}"
     return parts, [("now", f"0%{{transform:translate(0)}}{end}")]

@@ -118,7 +118,7 @@ def timeline_figure(run: Readable, hops: int = 40, first: int = 0) -> "Figure":
     axes.set_ylim(-0.6, len(active) - 0.1)
     axes.spines.left.set_visible(False)
     explained = "; a label is the hop, and the copy that it updates: of which agent, of which token" if labelled else ""
-    axes.set_xlabel(f"virtual time ({word}){explained}")
+    axes.set_xlabel(f"{run.clock} ({word}){explained}")
     about = f"{run.label} on {run.problem['name']}: its first {shown.hops} hops, walk: {run.walk_name}"
     visits = np.bincount(shown.agent, run.compute_s[shown.agent], run.network.agents)
     headline(figure, _busiest(visits / shown.time_s[-1], first), about + stragglers(run))

@@ -49,6 +49,11 @@ def settings_text(method: Method, tuned: str | None = None) -> str:
     return ", ".join([*parts, *(value for value in (rule, form) if value)])
 
 
+def label_text(method: Method) -> str:
+    """A method's name and settings, for tables, legends and pages."""
+    return f"{method.label} ({settings_text(method)})"
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -99,6 +104,11 @@ class Run:
         return self.walk if isinstance(self.walk, str) else "matrix"
 
     @property
+    def clock(self) -> str:
+        """What its times are: measured in a live run, virtual in a simulated one."""
+        return "time" if self.walk_name == "live" else "virtual time"
+
+    @property
     def model(self) -> Array:
         """The consensus model: the mean of the tokens' estimates (round methods: the mean of the x_i)."""
         return np.asarray(self.consensus[-1])
@@ -125,7 +135,7 @@ class Run:
     @property
     def label(self) -> str:
         """The method's name and settings, for tables and legends."""
-        return f"{self.method.label} ({self.settings_text})"
+        return label_text(self.method)
 
     @property
     def settings_text(self) -> str:

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from amble.errors import AmbleError
+from amble.errors import AmbleError, few
 from amble.live.codec import msgspec
+from amble.live.control import glance
 from amble.live.page.opened import Opened
+from amble.live.page.scene import missing
 from amble.problem.prediction import METRICS
 from amble.results.loading import load_run
 from amble.results.model_reading import read
@@ -31,6 +33,10 @@ def mark(opened: Opened) -> tuple[float, ...]:
 def ending_of(opened: Opened) -> Ending:
     model, run = opened.model(), opened.run()
     lines = [] if run is None else list(_lines(load_run(run)))
+    seen = glance.look(opened.folders)
+    gone = {*missing(seen), *(name for name, agent in seen.agents.items() if agent.state == "left")}
+    if lines and gone:
+        lines.append(f"the optimum is that of all rows; the model does not have those of {few(sorted(gone))}")
     summary = ""
     if model is not None:
         try:

@@ -18,8 +18,9 @@ HOPS_MAX = 8  # of a token in one frame: the last ones
 EVENTS_MAX = 1000
 NOTES_MAX = 6
 
-# the states of glance.State, and `waiting`: an agent that is up, and has waited for another for a second or longer
-STATES = ("unstarted", "joining", "up", "waiting", "leaving", "left", "ending", "ended", "refused", "down")
+# the states of glance.State; `waiting`: an agent that is up, and has waited for another for a second or longer; and
+# `unknown`: a neighbour, in the record of one agent
+STATES = ("unstarted", "joining", "up", "waiting", "leaving", "left", "ending", "ended", "refused", "down", "unknown")
 NOBODY = -1  # in place of an agent or a token
 
 

@@ -17,7 +17,7 @@ from amble.live.records.record import Record
 from amble.live.settings.agent_config import AgentConfig
 from amble.results import model_file
 from amble.results.loading import load_run
-from amble.results.run import Run
+from amble.results.run import Run, label_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def _agents_in(folder: Path) -> bool:
 def _method(configs: Mapping[str, AgentConfig], run: Run | None) -> str:
     if run is not None:
         return run.label
-    return next((config.method.label for config in configs.values()), "")
+    return next((label_text(config.method) for config in configs.values()), "")
 
 
 def title_of(folder: Path | None, configs: Mapping[str, AgentConfig]) -> str:

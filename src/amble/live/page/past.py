@@ -1,6 +1,7 @@
 """A film of a run that has ended, from its record: it has every visit, so slow motion shows every hop.
 
-How good the model was is known where the run was saved too (run.json), and how far it moved is not.
+How good the model was is known where the run was saved too (run.json), and how far it moved is not. The record of one
+agent of several says from whom tokens came, and not where they went.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,7 +15,7 @@ from amble.live.control.view import DISTANCE
 from amble.live.journal.journal import Visited
 from amble.live.page.film import HOPS_MAX, NOBODY, About, Agent, Film, Frame, Step, Token
 from amble.live.page.lives import Change, events_of, life_of, signs_of
-from amble.live.page.scene import STATE, short
+from amble.live.page.scene import SPAN_S, STATE, short
 from amble.live.records.record import Record
 from amble.live.status import RUNNING
 from amble.problem.prediction import METRICS
@@ -31,20 +32,23 @@ def film_of(
 ) -> Film:
     """The film of a record, with the agents that it is of; without `links`, those that tokens took are shown. `run` has
     the curves of its model, and the folders of the agents in `here` can be read."""
-    names = tuple(name for name in record.agents if name in record.visits)
+    own = tuple(name for name in record.agents if name in record.visits)
+    seen_from = own[0] if len(own) == 1 and len(record.agents) > 1 else ""
+    ways = links or [(visit.giver, name) for name, visits in record.visits.items() for visit in visits]
+    near = {end for way in ways for end in way} if seen_from else set()
+    names = tuple(name for name in record.agents if name and (name in own or name in near))
     places = {name: place for place, name in enumerate(names)}
-    lines = [(name, visit) for name, visits in record.visits.items() for visit in visits]
-    ways = links or [(visit.giver, name) for name, visit in lines]
     ends = [(places[a], places[b]) for a, b in ways if a in places and b in places and a != b]
-    signs = [time_s for name in names for time_s in signs_of(record, name)] or [0.0]
+    signs = [time_s for name in own for time_s in signs_of(record, name)] or [0.0]
     about = About(
         title=title, method=method, live=False, began_s=min(signs), tokens=record.tokens, agents=names,
         links=tuple(sorted({(min(pair), max(pair)) for pair in ends})),
         here=tuple(name in here for name in names),
-        unseen=tuple(name for name in record.agents if name and name not in record.visits),
+        seen_from=seen_from,
+        unseen=tuple(name for name in record.agents if name and name not in names),
     )  # fmt: skip
     t = np.linspace(0.0, max(signs) - min(signs), FRAMES)
-    lives = {name: life_of(record, name, max(signs)) for name in names}
+    lives = {name: life_of(record, name, max(signs)) for name in own}
     film, events = Film(about), tuple(events_of(about, record, lives))
     for frame in _frames(about, record, lives, t, run):
         film.add(Step(frame, () if frame.n else events))
@@ -54,6 +58,8 @@ def film_of(
 def _frames(about: About, record: Record, lives: dict[str, list[Change]], t: Array, run: Run | None) -> list[Frame]:
     agents = [
         _agents(lives[name], about.began_s, _Pace.of(record.visits.get(name, ()), about.began_s, t), t)
+        if name in lives
+        else [Agent(STATE["unknown"])] * len(t)
         for name in about.agents
     ]
     tokens = [_tokens(record, m, about, t) for m in range(about.tokens)]
@@ -109,24 +115,31 @@ def _agents(life: Sequence[Change], began_s: float, pace: _Pace, t: Array) -> li
 def _tokens(record: Record, m: int, about: About, t: Array) -> list[Token]:
     """One token, in all frames."""
     places, epoch = about.places, (-1, -1)
+    seen_from = places.get(about.seen_from, NOBODY)
     walk: list[tuple[float, int, Visited]] = []
     every = ((visit, name) for name, visits in record.visits.items() for visit in visits if visit.token == m)
     for visit, name in sorted(every, key=lambda each: (each[0].time_s, each[0].epoch, each[0].hop)):
         if (visit.epoch, visit.author) >= epoch:  # an older one is about to be discarded
             epoch = visit.epoch, visit.author
-            walk.append((round(visit.time_s - about.began_s, 4), places[name], visit))
+            ended_s = visit.time_s - about.began_s
+            if about.seen_from and visit.giver in places:
+                came_s = ended_s - visit.compute_s - visit.waited_s - SPAN_S
+                walk.append((round(max(came_s, walk[-1][0] if walk else 0.0), 4), places[visit.giver], visit))
+            walk.append((round(ended_s, 4), places[name], visit))
     upto = np.searchsorted([stop[0] for stop in walk], t, "right").tolist()
     tokens, before = [], 0
     for k in upto:
         stops = tuple((at, place) for at, place, _ in walk[before:k])
-        to = walk[k][1] if k < len(walk) else NOBODY
         before = k
         if not k:
             tokens.append(Token())
             continue
         _, place, last = walk[k - 1]
-        whole = len(stops) <= HOPS_MAX
-        tokens.append(Token(place, to, True, last.epoch, last.hop, None, stops[-HOPS_MAX:], whole))
+        gone = place == seen_from  # nobody here knows where it went
+        to = walk[k][1] if k < len(walk) and not gone else NOBODY
+        jumps = bool(about.seen_from and stops and stops[0][1] != seen_from)  # it comes from nobody knows where
+        whole = len(stops) <= HOPS_MAX and not jumps
+        tokens.append(Token(place, to, not about.seen_from, last.epoch, last.hop, None, stops[-HOPS_MAX:], whole))
     return tokens
 
 

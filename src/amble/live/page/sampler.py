@@ -14,6 +14,7 @@ from amble.live.page.scene import Look, Scene
 from amble.live.records import collect
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.status import Status
+from amble.results.run import label_text
 
 LOOK_S, OVER_S = 0.5, 2.0  # between two looks: at a run that goes on, and at one that has ended
 SHARE = 0.05  # of one core: where a look takes more, there are fewer
@@ -105,7 +106,7 @@ def about_of(
     first = next(iter(configs.values()), None)
     return About(
         title=title,
-        method=first.method.label if first else "",
+        method=label_text(first.method) if first else "",
         live=True,
         began_s=min([now_s, *started]),
         tokens=first.method.tokens if first else 0,

@@ -66,11 +66,11 @@ class Scene:
         token, places = look.overview.tokens.get(m), self.places
         if token is None:
             return Token()
-        last = self.walked.get(m)
+        last, until_s = self.walked.get(m), look.overview.time_s - (0.0 if look.overview.over else LAG_S)
         new = [
             (visit, name)
             for visit, name in visits
-            if (last is None or visit.time_s > last.time_s) and visit.time_s <= look.overview.time_s - LAG_S
+            if (last is None or visit.time_s > last.time_s) and visit.time_s <= until_s
         ]
         if new:
             self.walked[m] = new[-1][0]
@@ -187,10 +187,16 @@ def notes(overview: Overview) -> list[str]:
             said.append(f"{name} did not start; amble status {agent.folder} says why")
         said += [f"{name}: {other} {why}; tokens avoid it" for other, why in agent.doubts.items()]
         said += agent.doubled.values()
-    missing = {name for agent in overview.agents.values() for name in agent.missing}
+    lacking = missing(overview)
+    return said + ([f"the model does not have the data of {few(lacking)}"] if lacking else [])
+
+
+def missing(overview: Overview) -> list[str]:
+    """The agents whose data the model lacks."""
+    names = {name for agent in overview.agents.values() for name in agent.missing}
     if overview.state != "ended":  # it is normal that tokens have not met everybody yet
-        missing = {name for name in missing if name in overview.agents and not overview.agents[name].runs}
-    return said + ([f"the model does not have the data of {few(sorted(missing))}"] if missing else [])
+        names = {name for name in names if name in overview.agents and not overview.agents[name].runs}
+    return sorted(names)
 
 
 def event_of(about: About, name: str, told: Told | JournalEvent, again: bool) -> Event:

@@ -37,7 +37,7 @@ class Server:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app, lifespan="off", ws="none", http="h11", loop="asyncio", interface="asgi3", log_config=None,
-                access_log=False, server_header=False, timeout_graceful_shutdown=CLOSE_S,
+                log_level="error", access_log=False, server_header=False, timeout_graceful_shutdown=CLOSE_S,
             )
         )  # fmt: skip
         self._threads = [threading.Thread(target=self._serve, daemon=True)]

@@ -35,7 +35,7 @@ export class Chart {
     if (low > high) [low, high] = [0, 1];
     if (!this.log && low > 0 && low < high / 2) low = 0; // a rate begins at zero
     if (high - low < 1e-9 * Math.abs(high) + 1e-300) [low, high] = this.log ? [low - 0.5, high + 0.5] : [Math.min(0, low), high || 1];
-    const ticks = this.log ? powers(low, high) : steps(low, high);
+    const ticks = !points.length ? [] : this.log ? powers(low, high) : steps(low, high);
     this.x = (t) => EDGE.left + ((Math.min(t, end) - begin) / (end - begin || 1)) * (width - EDGE.left - EDGE.right);
     const y = (v) => HEIGHT - EDGE.bottom - ((v - low) / (high - low)) * (HEIGHT - EDGE.top - EDGE.bottom);
     this.grid.replaceChildren(...ticks.flatMap((at) => {
@@ -59,13 +59,15 @@ export class Chart {
   }
 }
 
+// the farthest apart of which two are seen
 function steps(low, high) {
-  const rough = (high - low) / 3;
-  const unit = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((k) => k * unit).find((each) => each >= rough);
-  const ticks = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) ticks.push(k * step);
-  return ticks;
+  const unit = 10 ** Math.floor(Math.log10((high - low) / 3));
+  const ticks = (step) => {
+    const first = Math.ceil(low / step - 1e-9);
+    const last = Math.floor(high / step + 1e-9);
+    return Array.from({ length: last - first + 1 }, (_, k) => (first + k) * step);
+  };
+  return [10, 5, 2, 1].map((k) => ticks(k * unit)).find((each) => each.length > 1) || [low, high];
 }
 
 function powers(low, high) {
@@ -74,5 +76,9 @@ function powers(low, high) {
   const step = Math.max(1, Math.ceil((last - first) / 3));
   const ticks = [];
   for (let power = first; power <= last; power += step) ticks.push(power);
-  return ticks.length ? ticks : [low, high];
+  if (ticks.length > 1) return ticks;
+  const between = []; // less than two powers of ten: twice and five times as much
+  for (let power = Math.floor(low); power <= high; power += 1) between.push(...[1, 2, 5].map((k) => power + Math.log10(k)));
+  const seen = between.filter((at) => at >= low - 1e-9 && at <= high + 1e-9);
+  return seen.length > 1 ? seen.slice(0, 4) : [low, high];
 }

@@ -9,7 +9,7 @@ const ROUNDS = 300;
 export const LOOKS = {
   unstarted: ["circle", ""], joining: ["circle", "+"], up: ["circle", ""], waiting: ["circle", "…"],
   leaving: ["diamond", "–"], left: ["diamond", ""], ending: ["circle", "✓"], ended: ["circle", "✓"],
-  refused: ["square", "!"], down: ["square", "✕"],
+  refused: ["square", "!"], down: ["square", "✕"], unknown: ["circle", "?"],
 };
 const OUTLINES = {
   circle: "M-1 0A1 1 0 1 1 1 0A1 1 0 1 1 -1 0Z", square: "M-.9-.9H.9V.9H-.9Z", diamond: "M0-1.2L1.2 0L0 1.2L-1.2 0Z",
@@ -49,6 +49,22 @@ export function layout(count, links, fixed = []) {
   return at;
 }
 
+// Nodes that stand so near that one would cover another's name move apart, up and down, within the picture.
+export function spread(points, wide, high, edge, height) {
+  const near = (a, b) => Math.abs(a[0] - b[0]) < wide && Math.abs(a[1] - b[1]) < high - 0.5;
+  for (let round = 0; round < 50; round += 1) {
+    let moved = false;
+    points.forEach((a, i) => points.slice(0, i).filter((b) => near(a, b)).forEach((b) => {
+      const [above, below] = a[1] < b[1] ? [a, b] : [b, a];
+      const by = (high - (below[1] - above[1])) / 2;
+      above[1] = Math.max(edge, above[1] - by);
+      below[1] = Math.min(height - edge, below[1] + by);
+      moved = true;
+    }));
+    if (!moved) return;
+  }
+}
+
 export class Network {
   constructor(svg, choose) {
     this.svg = svg;
@@ -78,6 +94,7 @@ export class Network {
       return high === low ? length / 2 : edge[axis] + ((value - low) / (high - low)) * (length - 2 * edge[axis]);
     };
     this.points = this.at.map(([x, y]) => [scale(x, 0, width), scale(y, 1, height)]);
+    if (named) spread(this.points, 48, 2 * this.radius + 20, edge[1], height);
     about.agents.forEach((name, k) => this.node(name, k, named));
     while (this.tokens.length < about.tokens) this.token(this.tokens.length);
     this.tokens.forEach((token) => this.svg.append(token)); // above all nodes

@@ -63,19 +63,20 @@ function show() {
 
 function header(frame) {
   const sum = (column) => frame.agents.reduce((total, agent) => total + (agent[column] || 0), 0);
-  const runs = frame.agents.filter(([state]) => ["up", "waiting", "joining", "leaving", "ending"].includes(film.about.states[state]));
+  const known = frame.agents.map(([state]) => film.about.states[state]).filter((state) => state !== "unknown");
+  const runs = known.filter((state) => ["up", "waiting", "joining", "leaving", "ending"].includes(state));
   const stage = frame.stages.map((each) => STAGES[each]).join(" and ");
   const states = { unstarted: "not started", running: stage || "running", down: "no agent runs", ended: "ended" };
   const chip = connection && follow ? connection : states[frame.state];
   write(byId("state"), chip);
   put(byId("state"), "class", `chip ${connection && follow ? "lost" : frame.state}`);
   write(byId("elapsed"), clock(time, !film.about.live && film.end - film.begin < 60));
-  write(byId("up"), `${runs.length} of ${frame.agents.length}`);
+  write(byId("up"), `${runs.length} of ${known.length}`);
   write(byId("visits"), whole(sum(1)));
   write(byId("rate"), rate(sum(2)));
   write(byId("heard"), size(frame.bytes));
   hide(byId("stop"), !(film.about.live && film.last.state === "running" && connection !== "closed"));
-  put(byId("network"), "aria-label", `The network: ${runs.length} of ${frame.agents.length} agents run, ${frame.tokens.length} tokens`);
+  put(byId("network"), "aria-label", `The network: ${runs.length} of ${known.length} agents run, ${frame.tokens.length} tokens`);
   const title = `${chip} · ${film.about.title}`;
   if (document.title !== title) document.title = title;
 }
@@ -162,7 +163,18 @@ function begin() {
   byId("scope").hidden = false;
   byId("live").hidden = !about.live;
   byId("play").hidden = byId("speed").hidden = true;
+  legend(["up", "waiting", "joining", "leaving", "down", "ended", "unstarted", ...(about.seen_from && !about.live ? ["unknown"] : [])]);
   network.prepare(about);
+}
+
+function legend(states) {
+  byId("legend").replaceChildren(...states.map((state) => {
+    const picture = shape("svg", { viewBox: "-10 -10 20 20", "aria-hidden": "true", class: `node ${state}` });
+    const sign = shape("text", { class: "sign", dy: ".35em", "font-size": 10 });
+    sign.textContent = LOOKS[state][1];
+    picture.append(outline(state, 8), sign);
+    return element("li", {}, picture, state);
+  }));
 }
 
 // a run that has ended can be played again, by default in about half a minute
@@ -277,11 +289,4 @@ byId("stop").addEventListener("click", async () => {
 });
 addEventListener("resize", () => { if (film) { network.prepare(film.about); redraw(); show(); } });
 document.addEventListener("visibilitychange", () => { if (!document.hidden && film) { redraw(); results(); show(); animate(); } });
-for (const state of ["up", "waiting", "joining", "leaving", "down", "ended", "unstarted"]) {
-  const picture = shape("svg", { viewBox: "-10 -10 20 20", "aria-hidden": "true", class: `node ${state}` });
-  const sign = shape("text", { class: "sign", dy: ".35em", "font-size": 10 });
-  sign.textContent = LOOKS[state][1];
-  picture.append(outline(state, 8), sign);
-  byId("legend").append(element("li", {}, picture, state));
-}
 load().catch((error) => { write(byId("state"), "failed"); say(error.message); });
