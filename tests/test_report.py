@@ -206,7 +206,8 @@ def test_a_bar_counts_the_pilot_runs_of_tuning():
         "amble.simulate(amble.WPG(), problem, hops=40, tune=True, optimum=False)\n"
     )
     reading, writing = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-c", script], stderr=writing)
+    terminal = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=writing, env=terminal)
     os.close(writing)
     screen = b""
     with contextlib.suppress(OSError):  # Linux says so at the end of a terminal
