@@ -215,7 +215,7 @@ def test_a_bar_counts_the_pilot_runs_of_tuning():
             screen += piece
     os.close(reading)
     assert process.wait(timeout=600) == 0
-    counts = [tuple(map(int, each)) for each in re.findall(r"tuning WPG.*? (\d+)/(\d+)", screen.decode())]
+    counts = [tuple(map(int, each)) for each in re.findall(r"tuning WPG.*?(\d+)/(\d+)", screen.decode())]
     assert counts[0][1] == tuning.POWERS[2] + len(tuning.FINE) + 1  # and one long one
     assert len({done for done, _ in counts}) > 1
     assert "pilot runs/s" in screen.decode()
