@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # the versions that amble was tested with
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test coverage lint docs links constraints bench figures paper clean
+.PHONY: demo test test-version coverage lint docs links constraints bench figures paper clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
@@ -16,6 +16,11 @@ SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.dev
 	$(BIN)/pytest $(SPREAD) $(ARGS)
+
+# what depends on the version of Python: imports, types, processes, threads, signals, files, SQLite, both engines; arithmetic does not
+VERSION := imports face files config cli engines estimator_checks protocol wire journal transport_contract nodes surveyed_runs up
+test-version: $(VENV)/.dev
+	$(BIN)/pytest $(SPREAD) -m "not long" $(VERSION:%=tests/test_%.py) $(ARGS)
 
 # the tests, and then the lines of src that none of them ran, in the processes that they start too. Python 3.12 and newer
 # report lines to coverage at far less cost than a trace function
