@@ -1,77 +1,181 @@
-"""Speed and memory of the simulator, on one core: ratios within one run, so that they mean the same on any machine.
+"""Speed and memory of the simulator on one core, beside the same arithmetic in bare NumPy, JAX and Python.
 
-python benchmarks/speed.py            # about a minute
-python benchmarks/speed.py --hops 1000000
+python benchmarks/speed.py            # about a minute and a half
+
+The bare loops do what a hop must: they read the agent and the token of the hop, compute eq. 12 of the paper for least
+squares, and write the rows back. They record nothing, know one method only, and check nothing.
 """
 
-import argparse
 import os
+import resource
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from heapq import heapify, heapreplace
 from pathlib import Path
 from typing import Any
 
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core, before anything starts threads
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from measure import Row, Timed, clocked, compare, each, parser, ratio_of, table
 
 import amble
 from amble import engines
 from amble.networks import walks
-from amble.networks.network import Network
 from amble.problem.problem import Problem
 from amble.schedule import schedule, timing
 from amble.schedule.cost import compute_seconds
 
-P, M = 12, 5
-STATE_RATIO_MAX = 3
+P, M, N = 12, 5, 20
+TAU = 0.1
+HOPS = 1 << 16  # of a schedule; longer runs begin it again
+MANY = 100_000
 
 
-def least_squares(agents: int, rows: int = 4) -> Problem:
+def least_squares(agents: int, p: int = P, rows: int = 4) -> Problem:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(agents * rows, P))
-    y = X @ rng.normal(size=P) + rng.normal(size=len(X))
+    X = rng.normal(size=(agents * rows, p))
+    y = X @ rng.normal(size=p) + rng.normal(size=len(X))
     return Problem.from_arrays(X, y, agents=agents, intercept=False, scale=False)
 
 
-def seconds(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
+def network_of(agents: int) -> amble.Network:
+    return amble.networks.ring(agents) if agents > 1000 else amble.networks.random(agents, 0.7)
 
 
-def measure(method: Any, problem: Problem, network: Network, hops: int) -> dict[str, float]:
-    """Seconds of schedule and engines, first call (compilation included) and best of three more."""
-    clock = timing.timing_from("paper")
-    parts = {"compute_s": compute_seconds(clock, method, problem), "message_bytes": 8 * P, "seed": 0}
+def planner(method: Any, problem: Problem) -> Any:
+    """Makes the schedule of so many hops."""
+    network, clock = network_of(problem.agents), timing.timing_from("paper")
     steps = walks.walk_for("cycle", network, method.tokens, 0)
-    planned: list[schedule.Schedule] = []
+    costs = {"compute_s": compute_seconds(clock, method, problem), "message_bytes": 8 * problem.dimension}
+    return lambda hops: schedule.plan_hops(network, steps, clock, tokens=method.tokens, hops=hops, seed=0, **costs)
 
-    def plan() -> None:
-        planned.append(schedule.plan_hops(network, steps, clock, tokens=method.tokens, hops=hops, **parts))
 
-    engine = engines.engine_for("compiled", method, problem, network)
+def replay(method: Any, problem: Problem, engine: str = "compiled") -> Timed:
+    """Hops of amble's engine."""
+    runner, hops = engines.engine_for(engine, method, problem, network_of(problem.agents)), HOPS
+    planned, state = planner(method, problem)(hops), None
 
-    def go() -> None:
-        engine.advance(engine.start(), planned[-1], 0, hops)
+    def work(times: int) -> None:
+        nonlocal state
+        state = runner.start() if state is None else state
+        while times > 0:
+            state = runner.advance(state, planned, 0, min(times, hops))
+            times -= hops
 
-    first = seconds(plan) + seconds(go)
-    planning = min(seconds(plan) for _ in range(3))
-    going = min(seconds(go) for _ in range(3))
-    return {
-        "first_s": first,
-        "schedule_us": planning / hops * 1e6,
-        "replay_us": going / hops * 1e6,
-        "all_s": planning + going,
-    }
+    return clocked(work)
+
+
+def bare_numpy(problem: Problem) -> Timed:
+    """API-BCD, its published rule, in NumPy."""
+    planned, f = planner(amble.APIBCD(tau=TAU, tokens=M), problem)(HOPS), problem.stacked
+    n, p = f.b.shape
+    x, s, z, c = np.zeros((n, p)), np.zeros((n, p)), np.zeros((M, p)), np.zeros((n, M, p))
+    agent, token = planned.agent.tolist(), planned.token.tolist()
+
+    def work(times: int) -> None:
+        for k in range(times):
+            i, m = agent[k % HOPS], token[k % HOPS]
+            sum_i = s[i] + (z[m] - c[i, m])
+            new = f.vectors[i] @ (((f.b[i] + TAU * sum_i) @ f.vectors[i]) / (f.values[i] + TAU * M))
+            z_new = z[m] + (new - x[i]) / n
+            s[i] = sum_i + (z_new - z[m])
+            x[i], c[i, m], z[m] = new, z_new, z_new
+
+    return clocked(work)
+
+
+def bare_jax(problem: Problem) -> Timed:
+    """The same as one compiled loop. The rows of the next hop are read in advance, for without that XLA copies arrays."""
+    planned = planner(amble.APIBCD(tau=TAU, tokens=M), problem)(HOPS + 1)
+    n, p = problem.stacked.b.shape
+    with jax.enable_x64(True):
+        vectors, values, b = (jnp.asarray(problem.stacked._asdict()[name]) for name in ("vectors", "values", "b"))
+        agent, token = jnp.asarray(planned.agent), jnp.asarray(planned.token)
+        state = tuple(jnp.zeros(shape) for shape in ((n, p), (n, p), (M, p), (n, M, p)))
+
+    def rows(state: Any, k: Any) -> Any:
+        x, s, z, c = state
+        i, m = agent[k], token[k]
+        return i, m, x[i], s[i], z[m], c[i, m]
+
+    def hop(k: Any, carried: Any) -> Any:
+        (x, s, z, c), (i, m, x_i, s_i, z_m, c_im) = carried
+        sum_i = s_i + (z_m - c_im)
+        new = vectors[i] @ (((b[i] + TAU * sum_i) @ vectors[i]) / (values[i] + TAU * M))
+        z_new = z_m + (new - x_i) / n
+        state = x.at[i].set(new), s.at[i].set(sum_i + (z_new - z_m)), z.at[m].set(z_new), c.at[i, m].set(z_new)
+        return state, rows(state, k + 1)
+
+    loop = jax.jit(lambda state, end: jax.lax.fori_loop(0, end, hop, (state, rows(state, 0)))[0], donate_argnums=0)
+
+    def work(times: int) -> None:
+        nonlocal state
+        with jax.enable_x64(True):
+            while times > 0:
+                state = jax.block_until_ready(loop(state, min(times, HOPS)))
+                times -= HOPS
+
+    return clocked(work)
+
+
+def bare_products(problem: Problem) -> Timed:
+    """The two products of a prox, and nothing else."""
+    vectors, b = problem.stacked.vectors, problem.stacked.b
+
+    def work(times: int) -> None:
+        for k in range(times):
+            V = vectors[k % N]
+            V @ (b[k % N] @ V)
+
+    return clocked(work)
+
+
+def bare_events() -> Timed:
+    """Tokens that walk round a cycle and wait for busy agents: a heap of arrivals in Python."""
+
+    def work(times: int) -> None:
+        free_s = [0.0] * N
+        arrivals = [(0.0, m, m) for m in range(M)]
+        heapify(arrivals)
+        hops = []
+        for _ in range(times):
+            arrival_s, m, i = arrivals[0]
+            end_s = max(arrival_s, free_s[i]) + 1e-4
+            free_s[i] = end_s
+            hops.append((end_s, m, i))
+            heapreplace(arrivals, (end_s + 3e-5, m, (i + 1) % N))
+        hops.sort()
+
+    return clocked(work)
+
+
+def child_s(code: str) -> Timed:
+    """CPU seconds of a new Python that runs this code."""
+
+    def once() -> object:
+        return subprocess.run([sys.executable, "-c", code], check=True)
+
+    def clock() -> float:
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return spent.ru_utime + spent.ru_stime
+
+    return clocked(each(once), clock)
+
+
+AMBLE_RUN = """import amble
+problem = amble.split(amble.load("diabetes"), agents=10)
+amble.simulate(amble.APIBCD(), problem, amble.networks.random(10), hops=100, progress=False)"""
+JAX_RUN = """import jax, numpy, sklearn.datasets
+with jax.enable_x64(True):
+    jax.jit(lambda a: jax.lax.fori_loop(0, 100, lambda k, x: x + a @ x, a[0]))(numpy.eye(3)).block_until_ready()"""
 
 
 def held_bytes(agents: int) -> int:
-    """What a run of API-BCD must hold: the objectives, two vectors an agent, two an (agent, token), the tokens."""
+    """What a run of API-BCD must hold: the objectives, two vectors per agent, two per (agent, token), the tokens."""
     return 8 * agents * (2 * P * P + 2 * P + 1 + 2 * P + 2 * P * M)
 
 
@@ -87,49 +191,67 @@ def memory_child(agents: int) -> None:
     print(once(agents) - small)
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--hops", type=int, default=200_000)
-    options.add_argument("--memory-child", type=int, help=argparse.SUPPRESS)
-    arguments = options.parse_args()
-    if arguments.memory_child:
-        memory_child(arguments.memory_child)
-        return
-    console = Console()
-    table = Table(title=f"{arguments.hops:,} hops, least squares, p={P}, one core")
-    for heading in ("method", "agents", "schedule us/hop", "replay us/hop", "together us/hop", "compile s"):
-        table.add_column(heading, justify="right")
-    together: dict[tuple[str, int], float] = {}
-    chosen = (amble.IBCD(), amble.APIBCD(tokens=M), amble.GAPIBCD(tokens=M), amble.WPG())
-    cases = [(method, 20) for method in chosen] + [(amble.APIBCD(tokens=M), n) for n in (100, 100_000)]
-    for method, agents in cases:
-        console.print(f"measuring {method.label} with {agents:,} agents ...", style="dim")
-        network = amble.networks.ring(agents) if agents > 1000 else amble.networks.random(agents, 0.7)
-        figures = measure(method, least_squares(agents), network, arguments.hops)
-        total = figures["schedule_us"] + figures["replay_us"]
-        together[method.label, agents] = total
-        numbers = (figures["schedule_us"], figures["replay_us"], total, figures["first_s"] - figures["all_s"])
-        table.add_row(method.label, f"{agents:,}", *(f"{number:.2f}" for number in numbers))
-    console.print(table)
-
-    label, problem, network = amble.APIBCD.label, least_squares(20), amble.networks.random(20, 0.7)
-    few = max(1000, arguments.hops // 40)
-    plain = seconds(
-        lambda: amble.simulate(amble.APIBCD(tokens=M), problem, network, hops=few, engine="plain", progress=False)
+def rows() -> Iterator[Row]:
+    size = f"N={N}, p={P}, M={M}"
+    method, small, wide = amble.APIBCD(tau=TAU, tokens=M), least_squares(N), least_squares(N, 256)
+    bare, hop = bare_jax(small), replay(method, small)
+    yield compare(f"a hop of API-BCD, compiled ({size})", hop, "the same in bare JAX", bare)
+    yield compare(
+        f"a hop of API-BCD, engine='plain' ({size})",
+        replay(method, small, "plain"),
+        "the same in bare NumPy",
+        bare_numpy(small),
     )
-    agents = 100_000
-    child = [sys.executable, __file__, "--memory-child", str(agents)]
+    yield compare(f"a hop of API-BCD, compiled ({size})", hop, "engine='plain'", replay(method, small, "plain"))
+    others = (
+        amble.IBCD(),
+        amble.GAPIBCD(tokens=M),
+        amble.WPG(tokens=M),
+        amble.Relay(tokens=M, form="scalar"),
+        amble.Relay(tokens=M, form="full"),
+    )
+    for other in others:
+        label = f"{other.label}, {other.form} form" if isinstance(other, amble.Relay) else other.label
+        size = f"N={N}, p={P}, M={other.tokens}"
+        yield compare(f"a hop of {label}, compiled ({size})", replay(other, small), "API-BCD in bare JAX", bare)
+    yield compare(
+        f"a hop of API-BCD, compiled (N={N}, p=256, M={M})",
+        replay(method, wide),
+        "two products in bare NumPy",
+        bare_products(wide),
+    )
+    plan = planner(method, small)
+    yield compare(f"a hop of the schedule ({size})", clocked(plan), "a heap in bare Python", bare_events())
+    yield compare(
+        f"a hop of API-BCD with {MANY:,} agents",
+        replay(method, least_squares(MANY)),
+        "with 100 agents",
+        replay(method, least_squares(100)),
+    )
+    yield compare(
+        "a process that simulates 100 hops of API-BCD",
+        child_s(AMBLE_RUN),
+        "a process that compiles one JAX loop",
+        child_s(JAX_RUN),
+        "s",
+        repeats=5,
+        most=1,
+    )
+    child = [sys.executable, __file__, "--memory-child", str(MANY)]
     rose = int(subprocess.run(child, check=True, capture_output=True, text=True).stdout)
-    console.print(
-        f"plain NumPy engine / compiled, a hop of {label}: {plain / few * 1e6 / together[label, 20]:.0f} times"
-    )
-    growth = together[label, agents] / together[label, 100]
-    console.print(f"a hop with {agents:,} agents / with 100: {growth:.2f} times (at most 3)")
-    console.print(
-        f"memory of {agents:,} agents: {rose / 1e6:,.0f} MB, {rose / held_bytes(agents):.2f} times the states "
-        f"it must hold (at most {STATE_RATIO_MAX})"
+    yield ratio_of(
+        f"memory of a run with {MANY:,} agents",
+        "the state that it must hold",
+        [(rose / 1e6, held_bytes(MANY) / 1e6)],
+        "MB",
     )
 
 
 if __name__ == "__main__":
-    main()
+    options = parser(__doc__)
+    options.add_argument("--memory-child", type=int, help="print the memory of a run with so many agents")
+    arguments = options.parse_args()
+    if arguments.memory_child:
+        memory_child(arguments.memory_child)
+    else:
+        table(rows(), arguments.json)
