@@ -1,19 +1,22 @@
 """How large a journal gets, how long it takes to open, and what a visit's transaction costs, by the visits behind it.
 
     python benchmarks/journal.py                    # 10,000 and 1,000,000 visits, all kept and the newest 100,000 kept
+    python benchmarks/journal.py --ratio            # a visit's transaction beside a bare one of as many bytes
 
 WPG with 11 unknowns and 3 tokens. The visits behind it are made in few transactions without the disk's sync, for these
 are not what is measured. `open` is what a start waits for (Journal.open and load); beside it is what checking the whole
 file would take, which a start does not do.
 """
 
-import argparse
+import itertools
+import sqlite3
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from measure import clocked, compare, parser, table
 
 import amble
 from amble.live.core import visits
@@ -86,6 +89,51 @@ def measure(path, last, visits_max):
     return kept, path.stat().st_size / 1e6, *figures, 1e3 * statistics.median(visit_s), 1e3 * np.mean(visit_s)
 
 
+def bare(path, journal):
+    """Transactions of bare SQLite that write as many rows and bytes, with the same pragmas."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for pragma in ("locking_mode = EXCLUSIVE", "synchronous = FULL", "journal_mode = WAL"):
+        connection.execute(f"PRAGMA {pragma}")
+    connection.execute("CREATE TABLE rows (name TEXT PRIMARY KEY, body BLOB) WITHOUT ROWID")
+    connection.execute(f"CREATE TABLE visits (number INTEGER PRIMARY KEY, {', '.join('abcdefghij')})")
+    bodies = dict(journal.connection.execute("SELECT name, body FROM rows"))
+    rows = [[(name, bodies[name]) for name in ("holder", *(f"{row}/{m}" for row in ("share", "sight", "custody")))]
+            for m in range(TOKENS)]  # fmt: skip
+    (line,) = journal.connection.execute("SELECT * FROM visits ORDER BY number DESC LIMIT 1").fetchall()
+    number = 0
+
+    def work(times):
+        nonlocal number
+        for _ in range(times):
+            number += 1
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("REPLACE INTO rows VALUES (?, ?)", rows[number % TOKENS])
+            connection.execute(f"INSERT INTO visits VALUES ({', '.join('?' * 11)})", (number, *line[1:]))
+            connection.execute("COMMIT")
+
+    return work
+
+
+def ratio():
+    """A visit's transaction beside a bare one, on the same disk: by the clock, and in CPU time."""
+    shape, kind, f = parts()
+    with tempfile.TemporaryDirectory() as folder_name:
+        journal = Journal.open(Path(folder_name) / "journal.db", shape, kind, f, AGENTS[0])
+        numbers, effects = itertools.count(TOKENS), [effect(kind, f, number) for number in range(TOKENS)]
+
+        def visits(times):
+            for number in itertools.islice(numbers, times):
+                made = effects[number % TOKENS]
+                journal.persist(made._replace(visit=made.visit._replace(number=number)), 0.0)
+
+        visits(TOKENS)
+        others = bare(Path(folder_name) / "bare.db", journal)
+        for name, clock in (("by the clock", time.perf_counter), ("CPU time", time.process_time)):
+            own, other = clocked(visits, clock), clocked(others, clock)
+            yield compare(f"a visit's transaction, {name}", own, "a transaction of bare SQLite", other)
+        journal.close()
+
+
 def main(counts, keep):
     print("| visits | visits_max | kept | file MB | open ms | a check of all of it ms | a visit ms | mean |")
     print("|---" * 8 + "|")
@@ -98,8 +146,12 @@ def main(counts, keep):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--visits", type=int, nargs="+", default=[10_000, 1_000_000])
-    parser.add_argument("--keep", type=int, default=100_000)
-    arguments = parser.parse_args()
-    main(arguments.visits, arguments.keep)
+    options = parser(__doc__)
+    options.add_argument("--ratio", action="store_true")
+    options.add_argument("--visits", type=int, nargs="+", default=[10_000, 1_000_000])
+    options.add_argument("--keep", type=int, default=100_000)
+    arguments = options.parse_args()
+    if arguments.ratio:
+        table(ratio(), arguments.json)
+    else:
+        main(arguments.visits, arguments.keep)

@@ -1,14 +1,14 @@
 """The frame of the benchmarks: two things are timed in turn, and their ratio is a row of a table.
 
-A benchmark is a file with a function that yields rows, and runs alone. `python benchmarks/all.py` runs them all, each in a
-process of its own, and keeps the rows in docs/benchmarks.json.
+A benchmark is a file with a function that yields rows, and runs alone. `python benchmarks/all.py` runs them all, each
+in a process of its own, and keeps the rows in docs/benchmarks.json.
 
     row = compare("a hop of I-BCD", clocked(ours), "bare NumPy", clocked(bare))
     table(rows())                 # prints them as they come, and writes them to the file after --json
 
-A ratio is the cost here divided by the cost of the reference, so less is better. Both are timed again and again, in turn,
-and each pair gives a ratio: the row has the median of these and their quartiles, which say how far others on the machine
-disturbed it. Seconds are CPU seconds of all threads of this process unless the row says `clock`.
+A ratio is the cost here divided by the cost of the reference, so less is better. Both are timed again and again, in
+turn, and each pair gives a ratio. The row has their median and their quartiles, which show how much others disturbed
+the measurement. Seconds are CPU seconds of all threads of this process, unless `clocked` was given another clock.
 """
 
 import argparse
@@ -114,9 +114,12 @@ def missing(what: str, reference: str, reason: str) -> Row:
 
 def ratio_text(ratio: float) -> str:
     """Two or three digits; far below one as a fraction, 1/850."""
-    if ratio < 0.1:
-        return f"1/{1 / ratio:,.0f}"
-    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
+    return f"1/{1 / ratio:,.0f}" if ratio < 0.1 else number_text(ratio)
+
+
+def number_text(number: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def cells(row: Row) -> list[str]:
@@ -125,7 +128,7 @@ def cells(row: Row) -> list[str]:
         return [row.what, row.reference, "-", row.reason, "-"]
     ends = (row.low, row.high)
     spread = f"{ratio_text(row.low)} to {ratio_text(row.high)}" if row.repeats and None not in ends else "exact"
-    return [row.what, row.reference, ratio_text(row.ratio), spread, f"{row.cost:,.3g} {row.unit}"]
+    return [row.what, row.reference, ratio_text(row.ratio), spread, f"{number_text(row.cost or 0)} {row.unit}"]
 
 
 HEADS = ["measured", "against", "ratio", "quartiles", "here"]

@@ -89,7 +89,7 @@ def bare_numpy(problem: Problem) -> Timed:
 
 
 def bare_jax(problem: Problem) -> Timed:
-    """The same as one compiled loop. The rows of the next hop are read in advance, for without that XLA copies arrays."""
+    """The same as one compiled loop. It reads the rows of the next hop in advance, or XLA would copy arrays."""
     planned = planner(amble.APIBCD(tau=TAU, tokens=M), problem)(HOPS + 1)
     n, p = problem.stacked.b.shape
     with jax.enable_x64(True):
