@@ -5,8 +5,8 @@ python benchmarks/all.py speed journal  # these; the others keep their last figu
 python benchmarks/all.py peers          # make bench-peers: other packages, installed by benchmarks/peers.py
 python benchmarks/all.py --release      # run nothing, keep the last figures as those of this version, for the next one
 
-Each benchmark is a process of its own, and its figures are kept when it has ended. Another machine, or one on which others
-work, gives other seconds; the page says how busy it was, and the quartiles of the ratios show what that did.
+Each benchmark is a process of its own, and its figures are kept when it has ended. Another machine, or one on which
+others work, gives other seconds; the page says how busy it was, and the quartiles of the ratios show what that did.
 """
 
 import argparse
