@@ -7,6 +7,7 @@ The models of both are compared after 20 rounds first: they must be equal.
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,7 +34,7 @@ def make_job(agents: int, degree: float = DEGREE) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(agents, ROWS, P))
     y = X @ rng.normal(size=P) + rng.normal(size=(agents, ROWS))
-    return {"X": X, "y": y, "edges": amble.networks.random(agents, degree / (agents - 1)).edges}
+    return {"X": X, "y": y, "edges": amble.networks.random(agents, min(1.0, degree / (agents - 1))).edges}
 
 
 def problem_of(job: dict[str, Any]) -> tuple[Problem, Network]:
@@ -42,7 +43,9 @@ def problem_of(job: dict[str, Any]) -> tuple[Problem, Network]:
     return problem, amble.networks.from_edges(len(rows), job["edges"])
 
 
-def rounds_of(method: Any, problem: Problem, network: Network) -> tuple[Timed, Any]:
+def rounds_of(
+    method: Any, problem: Problem, network: Network, clock: Callable[[], float] = time.process_time
+) -> tuple[Timed, Any]:
     """Rounds of amble's compiled engine, and all agents' models after CHECKED of them."""
     engine = engines.engine_for("compiled", method, problem, network)
     state = engine.advance(engine.start(), None, 0, CHECKED)
@@ -52,7 +55,7 @@ def rounds_of(method: Any, problem: Problem, network: Network) -> tuple[Timed, A
         nonlocal state
         state = engine.advance(state, None, 0, times)
 
-    return clocked(work), models
+    return clocked(work, clock), models
 
 
 def check_equal(label: str, ours: Any, theirs: Any) -> None:
@@ -64,14 +67,18 @@ def check_equal(label: str, ours: Any, theirs: Any) -> None:
         )
 
 
+def weights(network: Network) -> Any:
+    """The matrix of Metropolis weights."""
+    across, own = network.metropolis()
+    W = np.diag(own)
+    W[np.repeat(np.arange(network.agents), network.degrees), network.neighbours] = across
+    return W
+
+
 def bare(problem: Problem, network: Network) -> dict[str, tuple[Callable[[], Any], Work]]:
     """By method: what returns all models, and rounds in NumPy. All agents are rows of one array."""
     A, b, N = problem.stacked.A, problem.stacked.b, problem.agents
-    across, own = network.metropolis()
-    W = np.diag(own)
-    W[np.repeat(np.arange(N), network.degrees), network.neighbours] = across
-    if N >= SPARSE:
-        W = scipy.sparse.csr_array(W)
+    W = weights(network) if N < SPARSE else scipy.sparse.csr_array(weights(network))
 
     def grad(x: Any) -> Any:
         return (A @ x[:, :, None])[:, :, 0] - b
