@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # the versions that amble was tested with
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test test-version coverage lint docs links constraints bench figures paper clean
+.PHONY: demo test test-version coverage lint docs links constraints bench bench-peers figures paper clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python examples/demo.py
@@ -53,8 +53,14 @@ constraints: $(VENV)/.dev
 	$(BIN)/uv pip compile --upgrade --universal --python-version 3.11 --all-extras --no-annotate --quiet \
 	  --custom-compile-command "make constraints" --output-file constraints.txt pyproject.toml
 
+# ratios of the simulator, the estimators and the live parts to bare references, in ten minutes on two quiet cores: they go to
+# docs/benchmarks.json and docs/benchmarks.md. ARGS="speed journal" runs these alone, ARGS=--release keeps the figures of a release
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/all.py $(ARGS)
+
+# the same rounds in decent-bench, GossiPy and DISROPT, which are installed into .venv-peers
+bench-peers: $(VENV)/.dev
+	$(BIN)/python benchmarks/all.py peers
 
 # the paper's figures 3 to 6 and its claims (docs/reproduce.md says how long it takes); the page is demo/paper/report.html.
 # The tables of README.md and docs/reproduce.md are rewritten from docs/paper.json
@@ -85,4 +91,4 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.demo
 
 clean:
-	rm -rf $(VENV) demo docs/made .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers demo docs/made .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

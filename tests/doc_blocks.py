@@ -89,7 +89,7 @@ def check_command(line):
     if kind == "amble":
         check_amble(rest)
     elif kind == "make":
-        targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M)
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
         assert set(rest) <= set(targets), f"{line}: the Makefile has {targets}"
     elif kind == "python" and rest and not rest[0].startswith("-"):
         script = (ROOT / rest[0]).read_text()
