@@ -103,7 +103,9 @@ def kept() -> dict[str, Any]:
 
 
 def write(path: Path, figures: dict[str, Any]) -> None:
+    """The figures, and the page that shows them."""
     write_whole({path: (json.dumps(figures, indent=1) + "\n").encode()})
+    subprocess.run([sys.executable, str(ROOT / "docs" / "measured.py")], check=True)
 
 
 def main() -> None:
@@ -127,8 +129,8 @@ def main() -> None:
         groups = figures["groups"] | {name: group}
         write(KEPT, figures | {"groups": {each: groups[each] for each in names if each in groups}})
     if arguments.release:
+        HISTORY.mkdir(exist_ok=True)
         write(HISTORY / f"{amble.__version__}.json", kept())
-    subprocess.run([sys.executable, str(ROOT / "docs" / "measured.py")], check=True)
     if failed:
         sys.exit(f"failed, and kept their last figures: {', '.join(failed)}.")
 

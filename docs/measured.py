@@ -87,9 +87,8 @@ def _rows(figures: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 def _change(before: Row, now: Row) -> str:
     """In percent, if it is beyond what the quartiles of both cover."""
-    assert before.ratio and now.ratio
     apart = (now.low or 0) > (before.high or 0) or (now.high or 0) < (before.low or 0)
-    share = now.ratio / before.ratio - 1
+    share = (now.ratio or 0) / (before.ratio or 1) - 1
     return f"{share:+.0%}" if apart and (abs(share) >= CHANGED or not now.repeats) else "none"
 
 
