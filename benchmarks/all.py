@@ -78,17 +78,23 @@ def measured(benchmark: Benchmark) -> dict[str, Any] | None:
     if rows is None:
         return None
     others_s = max(0.0, (all_after_s - all_s) - (own_after_s - own_s))
-    describe = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
     return {
         "title": benchmark.title,
         "command": " ".join(("python", f"benchmarks/{benchmark.command[0]}", *benchmark.command[1:])),
         "date": date.today().isoformat(),
-        "commit": describe.stdout.strip() or "not known",
+        "commit": last_commit(),
         "took_s": round(took_s, 1),
         "others": round(others_s / took_s / (os.cpu_count() or 1), 2),  # the share of the cores that others used
         "machine": this_machine() | {name: installed(name) for name in PACKAGES},
         "rows": rows,
     }
+
+
+def last_commit() -> str:
+    """The last one that changed amble itself; with a plus if there is more in the files than in git."""
+    asked = (["log", "-1", "--format=%h", "--", "src"], ["status", "--porcelain", "--", "src"])
+    done = [subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip() for words in asked]
+    return f"{done[0] or 'not known'}{'+' if done[1] else ''}"
 
 
 def installed(package: str) -> str:
