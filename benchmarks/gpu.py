@@ -31,7 +31,7 @@ if not ON_CPU:
 
 import jax.numpy as jnp
 import numpy as np
-from measure import Row, clocked, missing, parser, ratio_of, table
+from measure import Row, check_equal, clocked, missing, parser, ratio_of, table
 
 import amble
 from amble.engines import State
@@ -186,8 +186,7 @@ def measured(case: Case) -> tuple[dict[str, list[float]], float]:
     for work in works.values():
         work()  # compiles
     models = [read() for _, read in pieces.values()]
-    if not np.allclose(models[0], models[-1], rtol=1e-9, atol=1e-12):
-        sys.exit(f"{case.method.label}: the lanes and the bare loop have different models after {HOPS} hops.")
+    check_equal(f"{case.method.label}, lanes and bare", models[-1], models[0])
     timed = {name: clocked(lambda _, work=work: work(), CLOCK) for name, work in works.items()}
     seconds: dict[str, list[float]] = {name: [] for name in timed}
     for k in range(REPEATS):

@@ -14,10 +14,14 @@ the measurement. Seconds are CPU seconds of all threads of this process, unless 
 import argparse
 import json
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from amble.files import write_whole
 
@@ -92,6 +96,13 @@ def compare(
             seconds[which] = works[which](times[which]) / times[which]
         pairs.append((seconds[0], seconds[1]))
     return ratio_of(what, reference, pairs, unit)
+
+
+def check_equal(label: str, ours: Any, theirs: Any, apart_max: float = 1e-9) -> None:
+    """Whether both computed the same models. If not, their ratio means nothing."""
+    apart = float(np.max(np.abs(ours - theirs)) / np.max(np.abs(theirs)))
+    if not apart <= apart_max:
+        sys.exit(f"{label}: the models are {apart:.0e} of their largest number apart, so the two did not do the same.")
 
 
 def ratio_of(what: str, reference: str, pairs: Sequence[tuple[float, float]], unit: str) -> Row:

@@ -26,8 +26,8 @@ from typing import Any, ClassVar, NamedTuple
 CORES = os.sched_getaffinity(0)  # before rounds.py takes one of them
 
 import numpy as np
-from measure import Row, Timed, clocked, compare, missing, parser, table
-from rounds import ALPHA, CHECKED, RHO, P, check_equal, make_job, problem_of, rounds_of, weights
+from measure import Row, Timed, check_equal, clocked, compare, missing, parser, table
+from rounds import ALPHA, CHECKED, RHO, P, make_job, problem_of, rounds_of, weights
 
 import amble
 from amble import engines

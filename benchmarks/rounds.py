@@ -6,7 +6,6 @@ The models of both are compared after 20 rounds first: they must be equal.
 """
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,7 +14,7 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core, before anyt
 
 import numpy as np
 import scipy.sparse
-from measure import Row, Timed, Work, clocked, compare, parser, table
+from measure import Row, Timed, Work, check_equal, clocked, compare, parser, table
 
 import amble
 from amble import engines
@@ -26,7 +25,6 @@ P, ROWS, DEGREE = 12, 300, 4
 ALPHA, RHO = 0.1, 0.1
 SPARSE = 100  # agents from which on a sparse matrix of weights is faster
 CHECKED = 20  # rounds after which both must have the same models
-DIFFERENCE_MAX = 1e-9
 
 
 def make_job(agents: int, degree: float = DEGREE) -> dict[str, Any]:
@@ -56,15 +54,6 @@ def rounds_of(
         state = engine.advance(state, None, 0, times)
 
     return clocked(work, clock), models
-
-
-def check_equal(label: str, ours: Any, theirs: Any) -> None:
-    """Whether both did the same job; if not, a ratio would mean nothing."""
-    apart = float(np.max(np.abs(ours - theirs)) / np.max(np.abs(theirs)))
-    if not apart <= DIFFERENCE_MAX:
-        sys.exit(
-            f"{label}: after {CHECKED} rounds the models are {apart:.0e} of their largest number apart, not equal."
-        )
 
 
 def weights(network: Network) -> Any:

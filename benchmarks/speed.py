@@ -10,7 +10,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heapify, heapreplace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one core, before anyt
 import jax
 import jax.numpy as jnp
 import numpy as np
-from measure import Row, Timed, clocked, compare, each, parser, ratio_of, table
+from measure import Row, Timed, check_equal, clocked, compare, each, parser, ratio_of, table
 
 import amble
 from amble import engines
@@ -33,6 +33,7 @@ P, M, N = 12, 5, 20
 TAU = 0.1
 HOPS = 1 << 16  # of a schedule; longer runs begin it again
 MANY = 100_000
+CHECKED = 1000  # hops after which the bare loops must have the same models
 
 
 def least_squares(agents: int, p: int = P, rows: int = 4) -> Problem:
@@ -54,22 +55,24 @@ def planner(method: Any, problem: Problem) -> Any:
     return lambda hops: schedule.plan_hops(network, steps, clock, tokens=method.tokens, hops=hops, seed=0, **costs)
 
 
-def replay(method: Any, problem: Problem, engine: str = "compiled") -> Timed:
+Hops = tuple[Timed, Callable[[], Any]]  # timed hops, and what reads all agents' models
+
+
+def replay(method: Any, problem: Problem, engine: str = "compiled") -> Hops:
     """Hops of amble's engine."""
     runner, hops = engines.engine_for(engine, method, problem, network_of(problem.agents)), HOPS
-    planned, state = planner(method, problem)(hops), None
+    planned, state = planner(method, problem)(hops), runner.start()
 
     def work(times: int) -> None:
         nonlocal state
-        state = runner.start() if state is None else state
         while times > 0:
             state = runner.advance(state, planned, 0, min(times, hops))
             times -= hops
 
-    return clocked(work)
+    return clocked(work), lambda: np.array(state.agents.x)
 
 
-def bare_numpy(problem: Problem) -> Timed:
+def bare_numpy(problem: Problem) -> Hops:
     """API-BCD, its published rule, in NumPy."""
     planned, f = planner(amble.APIBCD(tau=TAU, tokens=M), problem)(HOPS), problem.stacked
     n, p = f.b.shape
@@ -85,10 +88,10 @@ def bare_numpy(problem: Problem) -> Timed:
             s[i] = sum_i + (z_new - z[m])
             x[i], c[i, m], z[m] = new, z_new, z_new
 
-    return clocked(work)
+    return clocked(work), lambda: x
 
 
-def bare_jax(problem: Problem) -> Timed:
+def bare_jax(problem: Problem) -> Hops:
     """The same as one compiled loop. It reads the rows of the next hop in advance, or XLA would copy arrays."""
     planned = planner(amble.APIBCD(tau=TAU, tokens=M), problem)(HOPS + 1)
     n, p = problem.stacked.b.shape
@@ -119,7 +122,7 @@ def bare_jax(problem: Problem) -> Timed:
                 state = jax.block_until_ready(loop(state, min(times, HOPS)))
                 times -= HOPS
 
-    return clocked(work)
+    return clocked(work), lambda: np.array(state[0])
 
 
 def bare_products(problem: Problem) -> Timed:
@@ -194,15 +197,16 @@ def memory_child(agents: int) -> None:
 def rows() -> Iterator[Row]:
     size = f"N={N}, p={P}, M={M}"
     method, small, wide = amble.APIBCD(tau=TAU, tokens=M), least_squares(N), least_squares(N, 256)
-    bare, hop = bare_jax(small), replay(method, small)
+    same = {"compiled": replay(method, small), "plain": replay(method, small, "plain")}
+    same |= {"bare JAX": bare_jax(small), "bare NumPy": bare_numpy(small)}
+    for timed, _ in same.values():
+        timed(CHECKED)
+    for name, (_, models) in same.items():
+        check_equal(f"API-BCD, {name} and bare NumPy", models(), same["bare NumPy"][1]())
+    hop, plain, bare, bare_plain = (timed for timed, _ in same.values())
     yield compare(f"a hop of API-BCD, compiled ({size})", hop, "the same in bare JAX", bare)
-    yield compare(
-        f"a hop of API-BCD, engine='plain' ({size})",
-        replay(method, small, "plain"),
-        "the same in bare NumPy",
-        bare_numpy(small),
-    )
-    yield compare(f"a hop of API-BCD, compiled ({size})", hop, "engine='plain'", replay(method, small, "plain"))
+    yield compare(f"a hop of API-BCD, engine='plain' ({size})", plain, "the same in bare NumPy", bare_plain)
+    yield compare(f"a hop of API-BCD, compiled ({size})", hop, "engine='plain'", plain)
     others = (
         amble.IBCD(),
         amble.GAPIBCD(tokens=M),
@@ -213,10 +217,10 @@ def rows() -> Iterator[Row]:
     for other in others:
         label = f"{other.label}, {other.form} form" if isinstance(other, amble.Relay) else other.label
         size = f"N={N}, p={P}, M={other.tokens}"
-        yield compare(f"a hop of {label}, compiled ({size})", replay(other, small), "API-BCD in bare JAX", bare)
+        yield compare(f"a hop of {label}, compiled ({size})", replay(other, small)[0], "API-BCD in bare JAX", bare)
     yield compare(
         f"a hop of API-BCD, compiled (N={N}, p=256, M={M})",
-        replay(method, wide),
+        replay(method, wide)[0],
         "two products in bare NumPy",
         bare_products(wide),
     )
@@ -224,9 +228,9 @@ def rows() -> Iterator[Row]:
     yield compare(f"a hop of the schedule ({size})", clocked(plan), "a heap in bare Python", bare_events())
     yield compare(
         f"a hop of API-BCD with {MANY:,} agents",
-        replay(method, least_squares(MANY)),
+        replay(method, least_squares(MANY))[0],
         "with 100 agents",
-        replay(method, least_squares(100)),
+        replay(method, least_squares(100))[0],
     )
     yield compare(
         "a process that simulates 100 hops of API-BCD",
