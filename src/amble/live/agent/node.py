@@ -144,7 +144,7 @@ class Node:
         if steps := self.sequence.follow(time.monotonic()):
             log.info("%s begins", NAMES[self.stage.name])
             self.joined_s, self.missed, self.stopped_s = math.inf, True, None
-            self.gauge.z, self.gauge.moved = {}, {}
+            self.gauge.z = {}
             self._do(steps, transport)
 
     # --- from the transport's threads --------------------------------------------------------------------------------
