@@ -184,7 +184,7 @@ class Node:
             self._say_refused("an answer", ask.to, refusal)
             answer = None
         if isinstance(answer, Accepted) and not isinstance(ask.question, Stop):
-            self.thanks.append(lambda now: self.sequence.answered(now, stage, ask.number, answer))
+            self.thanks.append(lambda now: self.sequence.note(now, stage, ask.number, answer))
             return
         self.inputs.put(lambda now: self.sequence.answered(now, stage, ask.number, answer))
 
@@ -253,7 +253,7 @@ class Node:
                 act = self._next_input(max(0.0, min(self.status_s, *(stage.wake_s for stage in self.stages)) - now))
                 self.visit_s = now = time.monotonic()
                 while self.thanks:
-                    self._do(self.thanks.popleft()(now), transport)
+                    self.thanks.popleft()(now)
                 self._do(act(now), transport)
                 limit_s = self.config.stop.seconds
                 if limit_s and self.stage.name == TRAINING and now - self.joined_s > limit_s:

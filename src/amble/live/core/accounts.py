@@ -69,7 +69,8 @@ class Account(NamedTuple):
 
     @property
     def order(self) -> tuple[float, float]:
-        return float(self.generation[0]), float(self.generation[1])
+        number, author = self.generation.tolist()
+        return number, author
 
 
 class Meeting(NamedTuple):
@@ -90,11 +91,12 @@ def issue(version: Any) -> Any:
 
 def meet(mine: Account, token: Account, m: int, me: int) -> Meeting:
     """What an agent and token m know of the account together, before the agent gives anything."""
-    if mine.order > token.order:
+    ours, theirs = mine.order, token.order
+    if ours > theirs:
         begun = issue(token.board.version[m])
         used = mine.board.version[m] != issue(mine.board.version[m])  # another issue of this token has been there
         return Meeting(_entered(mine, m, begun), bool(used))
-    if mine.order < token.order:
+    if ours < theirs:
         return Meeting(token, bool((token.gifts[:, me] > 0).any()))  # gifts that this agent does not know
     account, lost = merged(mine, token)
     # its own ledger is the token's alone: nobody knows a newer one, nor of other gifts of this agent in it
