@@ -3,7 +3,9 @@
     python benchmarks/hops.py            # a ring of 8 agents, next to no computing: WPG with 11 unknowns
     python benchmarks/hops.py --tokens 3 --rounds 5
 
-One token alone shows how long a hop takes; three tokens load both cores, and show what a hop costs. A hop is what lies between two visits of a token: a question, its decoding, a visit, a journal transaction that is on
+One token alone shows how long a hop takes; three tokens load both cores, and show what a hop costs.
+
+A hop is what lies between two visits of a token: a question, its decoding, a visit, a journal transaction that is on
 the disk before the answer goes out, encoding. It is held against three things, all with Zenoh as amble sets it up
 (mTLS, access control) and nothing of amble's around it:
 
@@ -297,8 +299,8 @@ class Run:
         for what, ratios in zip(("synced", "live"), np.median(self.ratios, axis=0), strict=True):
             _, wait, pace, cpu = ratios
             tokens = f"{self.tokens} token{'s' * (self.tokens > 1)}, {self.size} B"
-            print(f"{tokens}: the {what} ring takes {wait:.1f} times as long as the bare one, makes 1/{pace:.1f} of its "
-                  f"hops, and takes {cpu:.1f} times its CPU time")  # fmt: skip
+            print(f"{tokens}: a hop of the {what} ring takes {wait:.1f} times as long as one of the bare ring, and "
+                  f"{cpu:.1f} times its CPU time; {pace:.1f} times fewer hops are made")  # fmt: skip
 
 
 def main(rounds, tokens):

@@ -9,6 +9,7 @@ import pytest
 import amble
 from amble.live.core import accounts
 from amble.live.core.message import Epoch
+from amble.live.core.packing import Packing, flat
 from amble.live.core.visits import visits_for
 from amble.live.formats.counts import Counts
 from samples import build, unknowns

@@ -145,7 +145,7 @@ def test_a_full_disk_is_waited_for_and_named_once_a_minute(agent, caplog):
 
     for _ in range(3):
         with pytest.raises(Unwritable):
-            agent.node._kept(write)
+            agent.node.keeping.kept(write)
     assert len(writes) == 3
     assert len(warnings(caplog, "Until then the agent waits")) == 1
 

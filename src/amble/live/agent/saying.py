@@ -36,7 +36,7 @@ class Gauge:
     recent: deque[status.Recent] = field(default_factory=lambda: deque(maxlen=status.RECENT_MAX))
     events: deque[status.Told] = field(default_factory=lambda: deque(maxlen=status.EVENTS_MAX))
     counts: Counter[str] = field(default_factory=Counter)  # of events, by their kind
-    z: dict[int, tuple[Array, Array | None]] = field(default_factory=dict)  # the estimate at each token's last two visits
+    z: dict[int, tuple[Array, Array | None]] = field(default_factory=dict)  # estimates at each token's last two visits
 
     def visited(self, m: int, z: Array) -> None:
         self.z[m] = (z, self.z[m][0] if m in self.z else None)

@@ -41,7 +41,8 @@ same everywhere: where two agents end the run at the same time, the ending of th
 whoever knows only the smaller one is told.
 
 Inputs are `start`, `heard`, `answered`, `peer`, `tick`, `leave`, `halt`. Each returns the effects, to be carried out in
-their order; several inputs may come before the effects of any, if all that is to be persisted then comes first. Time is an argument. The only state that survives a crash is what `Persist` was given.
+their order; several inputs may come before the effects of any, if all that is to be persisted then comes first. Time is
+an argument. The only state that survives a crash is what `Persist` was given.
 """
 
 from typing import Any

@@ -15,7 +15,7 @@ class Silence:
     custodian: Custodian
     sought_s: dict[int, float] = field(default_factory=dict)  # when a token that is not seen was last asked for
     unknown: set[int] = field(default_factory=set)  # tokens that a neighbour has not seen either, as it answered
-    later: dict[int, float] = field(default_factory=dict)  # in silence_s, of each token: drawn once, as it never changes
+    later: dict[int, float] = field(default_factory=dict)  # in silence_s, of each token; drawn once: it never changes
 
     def look(self, now: float, m: int) -> None:
         """If a token was not seen for long: ask the neighbours, and if none has seen it, reissue the last copy."""
