@@ -24,8 +24,8 @@ log = logging.getLogger("amble.live")
 class Keeping:
     """What is not stored yet, and what waits for that. `ending`, when set, ends the wait for a full disk."""
 
-    def __init__(self, ending: Flag, seldom: Seldom) -> None:
-        self.ending, self.seldom = ending, seldom
+    def __init__(self, ending: Flag) -> None:
+        self.ending, self.seldom = ending, Seldom()
         self.stage: Stage | None = None  # whose journal it is for
         self.rows: dict[str, Any] = {}  # the newest of each name
         self.visits: list[Visited] = []

@@ -106,7 +106,7 @@ class Node:
         self.waited_s = 0.0  # how long the visiting token waited for that
         self.missed = self.core.ending is not None  # whether missing neighbours were logged, if any are missing
         self.seldom = Seldom()
-        self.keeping = Keeping(ending, self.seldom)
+        self.keeping = Keeping(ending)
         self.restarts = False  # whether the links must be set up again, which needs a new process
         self.doubled: Callable[[], dict[str, str]] = dict  # names that two agents have
         self.stopped_s: float | None = None
