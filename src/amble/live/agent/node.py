@@ -31,7 +31,6 @@ from amble.live.formats import wire
 from amble.live.formats.shape import Shape
 from amble.live.journal.journal import Event, Journal, line_of
 from amble.live.seldom import Seldom, more
-from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.transport import Open, SendAnswer, Transport
 from amble.live.transport.address import Address
@@ -217,6 +216,8 @@ class Node:
         return self.sequence.heard(now, stage, self.heard, question)
 
     def _let_in(self, shown: bytes, answer: Callable[[str | None], None]) -> Steps[Stage]:
+        from amble.live.settings import joining  # needs the cryptography package
+
         try:
             guest = joining.admit(self.config, self.folder, shown)
             AgentConfig.read(self.folder, agreed=False)  # which must be right when the agent restarts

@@ -17,8 +17,9 @@ from amble.live import toml
 from amble.live.codec import msgspec
 from amble.live.trust import identity
 from amble.live.trust.certificates import read_certificate, read_key
+from amble.live.trust.files import INVITATION as FILE
 
-FILE, GUESTS = "invitation.json", "guests"  # the newcomer's own; and the folder of those that an agent has accepted
+GUESTS = "guests"  # the folder of those that an agent has accepted
 BYTES_MAX = 2**16
 
 
