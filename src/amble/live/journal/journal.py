@@ -123,6 +123,7 @@ class Journal:
                 connection.execute("BEGIN IMMEDIATE")  # locks the file
                 connection.execute("COMMIT")
                 journal_file.upgrade(connection)
+                journal_file.allocate(connection, path)
                 ending(path, "-shm").unlink(missing_ok=True)  # an index that the check of a crashed one's log has left
                 return cls(path, rows, connection, visits_max)
             except BaseException:
