@@ -17,6 +17,7 @@ from amble.live.seldom import Seldom
 from amble.progress import Flag
 
 FULL_S = 1.0  # between two attempts to write to a full disk
+TOGETHER_S = 0.01  # no visit waits longer for others, however slow the disk is
 
 log = logging.getLogger("amble.live")
 
@@ -31,7 +32,7 @@ class Keeping:
         self.visits: list[Visited] = []
         self.elapsed_s: float | None = None
         self.waiting: list[Callable[[], object]] = []
-        self.write_s = 0.0  # how long the last transaction took
+        self.write_s = 0.0  # how long the last transaction took, but TOGETHER_S at most
 
     def put(self, stage: Stage, rows: Mapping[str, Any], visit: Visited | None, elapsed_s: float | None) -> None:
         """Rows, and a line of the record, for the next transaction."""
@@ -57,7 +58,7 @@ class Keeping:
             stage, rows, visits, elapsed_s = self.stage, self.rows, self.visits, self.elapsed_s
             begun_s = time.monotonic()
             self.kept(lambda: stage.journal.write(rows, visits, elapsed_s))
-            self.write_s = time.monotonic() - begun_s
+            self.write_s = min(time.monotonic() - begun_s, TOGETHER_S)
             self.stage, self.rows, self.visits, self.elapsed_s = None, {}, [], None
         waiting, self.waiting = self.waiting, []
         for act in waiting:
