@@ -1,22 +1,29 @@
 """How long a live hop takes beside a bare Zenoh query of the same size over the same links, in one run.
 
-    python benchmarks/hops.py            # a ring of 8 agents, 3 tokens, next to no computing: WPG with 11 unknowns
+    python benchmarks/hops.py            # a ring of 8 agents, next to no computing: WPG with 11 unknowns
+    python benchmarks/hops.py --tokens 3 --rounds 5
+
+One token alone shows how long a hop takes; three tokens load both cores, and show what a hop costs.
 
 A hop is what lies between two visits of a token: a question, its decoding, a visit, a journal transaction that is on
-the disk before the answer goes out, encoding. It is held against two things, both with Zenoh as amble sets it up (mTLS,
-access control) and nothing of amble's around it:
+the disk before the answer goes out, encoding. It is held against three things, all with Zenoh as amble sets it up
+(mTLS, access control) and nothing of amble's around it:
 
     lone    one query between two processes that have nothing else to do, from asking to the answer
     ring    as many processes in a ring and as many queries walking as the run has agents and tokens; each is answered
             at once and asked of the next. This has the run's load, so the two share the cores alike.
+    synced  the same ring, where each query is written over an old one in a file, and is on the disk (fdatasync), before
+            it is answered: the least that a hop can cost that survives a power failure
 
-The rounds alternate between the live ring and the bare one, because others may use the machine: compare within a round.
+The rounds alternate between the live ring and the bare ones, because others may use the machine: compare within a
+round. At the end are the medians of the rounds' ratios.
 CPU time is that of all processes together, by the kernel's count. A hop has one journal transaction; what that takes is
 measured on its own, with and without the disk's sync.
 """
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import queue
@@ -44,8 +51,9 @@ from amble.live.transport.address import Address, Link
 from amble.live.transport.zenoh.configuration import ask_key, settings
 from amble.live.trust import identity
 
-AGENTS, TOKENS = 8, 3
+AGENTS, TOKENS = 8, (1, 3)
 START_S, MEASURE_S = 4.0, 8.0
+FILE_BYTES, PAGE_BYTES = 2**20, 4096  # of a bare agent that syncs
 QUERIES, TRANSACTIONS = 2000, 500
 PING = 255
 RUN = "0" * 32
@@ -105,10 +113,10 @@ def live(folder, config, rows):
 class Bare:
     """One agent's end of the bare links: a Zenoh session as amble sets it up."""
 
-    def __init__(self, folder, names, ports, me):
+    def __init__(self, folder, names, ports, me, later=False):
         import zenoh
 
-        self.zenoh, name = zenoh, names[me]
+        self.zenoh, self.later, name = zenoh, later, names[me]
         near = {(me + 1) % len(names), (me - 1) % len(names)}
         address = Address(
             name, "127.0.0.1", ports[me], tuple(Link(names[k], "127.0.0.1", ports[k]) for k in near), RUN,
@@ -125,9 +133,14 @@ class Bare:
 
     def hear(self, query):
         payload = bytes(query.payload)
+        at_once = payload[0] == PING or not self.later
+        if at_once:
+            self.reply(query)
+        self.heard.put((payload, None if at_once else query))
+
+    def reply(self, query):
         query.reply(self.asked, b"yes")
         query.drop()
-        self.heard.put(payload)
 
     def ask(self, payload, answered):
         self.session.get(
@@ -136,9 +149,23 @@ class Bare:
         )  # fmt: skip
 
 
-def bare_agent(folder, names, ports, me, size):
-    """The whole of a process of the bare ring: once all are told to begin, it passes on what it hears."""
-    bare, times, there = Bare(folder, names, ports, me), {}, threading.Event()
+class Disk:
+    """A file as large as it will be: what is written over its pages changes no size, so that a sync costs least."""
+
+    def __init__(self, path):
+        self.file, self.pages = os.open(path, os.O_RDWR | os.O_CREAT), itertools.cycle(range(FILE_BYTES // PAGE_BYTES))
+        os.pwrite(self.file, bytes(FILE_BYTES), 0)
+        os.fsync(self.file)
+
+    def keep(self, payload):
+        os.pwrite(self.file, payload.ljust(PAGE_BYTES, b"\0"), next(self.pages) * PAGE_BYTES)
+        os.fdatasync(self.file)
+
+
+def bare_agent(folder, names, ports, me, size, tokens, synced):
+    """The whole of a process of a bare ring: once all are told to begin, it passes on what it hears."""
+    bare, times, there = Bare(folder, names, ports, me, synced), {}, threading.Event()
+    disk = Disk(folder / f"{names[me]}.pages") if synced else None
     ping = bare.callback(lambda reply: there.set() if reply.ok else None)
     while not there.wait(0.2):
         bare.ask(bytes([PING]), ping)
@@ -146,29 +173,34 @@ def bare_agent(folder, names, ports, me, size):
     sys.stdin.readline()
     ignored = bare.callback(lambda _: None)
     end_s = time.monotonic() + START_S + MEASURE_S + 1.0
-    if me < TOKENS:
-        bare.heard.put(bytes([me]) * size)
+    if me < tokens:
+        bare.heard.put((bytes([me]) * size, None))
     while (left_s := end_s - time.monotonic()) > 0:
         with contextlib.suppress(queue.Empty):
-            heard = bare.heard.get(timeout=left_s)
-            if heard[0] != PING:
-                times.setdefault(heard[0], []).append(time.time())
-                bare.ask(heard, ignored)
+            heard, query = bare.heard.get(timeout=left_s)
+            if heard[0] == PING:
+                continue
+            times.setdefault(heard[0], []).append(time.time())
+            if disk:
+                disk.keep(heard)
+            if query:
+                bare.reply(query)
+            bare.ask(heard, ignored)
     print(json.dumps(times), flush=True)
     time.sleep(1.0)
     bare.session.close()
 
 
-def start_bare(folder, names, ports, me, size):
-    arguments = json.dumps([str(folder), names, ports, me, size])
+def start_bare(folder, names, ports, me, size, tokens=0, synced=False):
+    arguments = json.dumps([str(folder), names, ports, me, size, tokens, synced])
     command = [sys.executable, __file__, "--bare", arguments]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def bare_ring(folder, names, size):
-    """The same ring with nothing but Zenoh."""
+def bare_ring(folder, names, size, tokens, synced):
+    """The same ring with nothing but Zenoh, and the disk."""
     ports = free_ports(len(names))
-    started = [start_bare(folder, names, ports, me, size) for me in range(len(names))]
+    started = [start_bare(folder, names, ports, me, size, tokens, synced) for me in range(len(names))]
     for process in started:
         process.stdout.readline()
     for process in started:
@@ -209,7 +241,7 @@ def journal_us(path, shape, kind, f, sync):
     journal.connection.execute(f"PRAGMA synchronous = {sync}")
     epoch, taken = Epoch(0, 0), []
     for hop in range(TRANSACTIONS):
-        m = hop % TOKENS
+        m = hop % shape.tokens
         holder, share, parcel = kind.visit(f, kind.holder(f), kind.share(), kind.parcel(m), 0, 1, True)
         custody = Custody(Token(m, epoch, hop, me, parcel), sender, sender, Sight(epoch, hop), True)
         rows = {"holder": holder, f"share/{m}": Share(epoch, share), f"sight/{m}": Sight(epoch, hop)}
@@ -225,52 +257,81 @@ def line(*cells):
     print("| " + " | ".join(cell if isinstance(cell, str) else f"{cell:,.0f}" for cell in cells) + " |", flush=True)
 
 
-def one_round(number, folder, config, rows, shape, kind, f, size):
-    names = list(config.agents)
-    lone = lone_us(folder, names, size)
-    bare = bare_ring(folder, names, size)
-    hop = live(folder / f"live{number}", config, rows)
-    synced, unsynced = (journal_us(folder / f"{number}{sync}.db", shape, kind, f, sync) for sync in ("FULL", "OFF"))
+class Run:
+    """What the rounds of so many tokens have in common."""
 
-    def ratios(hop_us, cpu_us):
-        return f"{hop_us / lone:.1f}", f"{hop_us / bare.hop_us:.1f}", f"{cpu_us / bare.cpu_us:.1f}"
+    def __init__(self, folder, problem, rows, tokens):
+        self.folder, self.rows, self.tokens, self.f = folder, rows, tokens, problem.objective(0)
+        method = amble.WPG(alpha=0.1, tokens=tokens)
+        stop = {"seconds": START_S + MEASURE_S + 2.0}
+        self.config = configure(problem, method, amble.networks.ring(AGENTS), stop, 0, {})
+        self.kind = visits.visits_for(method, self.config.model.dimension, AGENTS)
+        first = self.config.agents[0]
+        self.shape = Shape(self.config.agent(first).digest, self.config.agents, tokens, self.kind.parcel(0))
+        self.size = len(wire.encode(self.shape, Token(0, Epoch(0, 0), 1, first, self.kind.parcel(0))))
+        self.ratios = []
 
-    line(str(number), "a lone bare query", "", lone, "", "1", "", "")
-    line("", "the bare ring", *bare, *ratios(*bare[1:]))
-    line("", "the live ring", *hop, *ratios(*hop[1:]))
-    line("", "a journal transaction on its own", "", *synced, *ratios(*synced))
-    line("", "... without the disk's sync", "", *unsynced, *ratios(*unsynced))
+    def journal_us(self, number, sync):
+        return journal_us(self.folder / f"{self.tokens}-{number}{sync}.db", self.shape, self.kind, self.f, sync)
+
+    def round(self, number):
+        names = list(self.config.agents)
+        lone = lone_us(self.folder, names, self.size)
+        bare, synced = (bare_ring(self.folder, names, self.size, self.tokens, kept) for kept in (False, True))
+        hop = live(self.folder / f"live{self.tokens}-{number}", self.config, self.rows)
+        journal, unsynced = (self.journal_us(number, sync) for sync in ("FULL", "OFF"))
+
+        def ratios(pace):
+            return [pace.hop_us / lone, pace.hop_us / bare.hop_us, bare.hops_s / pace.hops_s, pace.cpu_us / bare.cpu_us]
+
+        def row(what, pace):
+            line("", what, *pace, *(f"{ratio:.1f}" for ratio in ratios(pace)))
+
+        line(f"{number}: {self.tokens}", "a lone bare query", "", lone, "", "1", "", "", "")
+        row("the bare ring", bare)
+        row("the synced ring", synced)
+        row("the live ring", hop)
+        line("", "a journal transaction on its own", "", *journal, f"{journal[0] / lone:.1f}", "", "", "")
+        line("", "... without the disk's sync", "", *unsynced, f"{unsynced[0] / lone:.1f}", "", "", "")
+        self.ratios.append([ratios(synced), ratios(hop)])
+
+    def summary(self):
+        for what, ratios in zip(("synced", "live"), np.median(self.ratios, axis=0), strict=True):
+            _, wait, pace, cpu = ratios
+            tokens = f"{self.tokens} token{'s' * (self.tokens > 1)}, {self.size} B"
+            print(f"{tokens}: a hop of the {what} ring takes {wait:.1f} times as long as one of the bare ring, and "
+                  f"{cpu:.1f} times its CPU time; {pace:.1f} times fewer hops are made")  # fmt: skip
 
 
-def main(rounds):
+def main(rounds, tokens):
     data = amble.load("diabetes")
     problem = amble.Problem.from_arrays(data.X, data.y, agents=AGENTS, ridge=1e-2)
-    stop = {"seconds": START_S + MEASURE_S + 2.0}
-    method = amble.WPG(alpha=0.1, tokens=TOKENS)
-    config = configure(problem, method, amble.networks.ring(AGENTS), stop, 0, {})
-    kind = visits.visits_for(method, config.model.dimension, AGENTS)
-    shape = Shape(config.agent(config.agents[0]).digest, config.agents, TOKENS, kind.parcel(0))
-    size = len(wire.encode(shape, Token(0, Epoch(0, 0), 1, config.agents[0], kind.parcel(0))))
-    print(f"{AGENTS} agents in a ring, {TOKENS} tokens, {size} B, {os.cpu_count()} cores\n")
-    line("round", "what", "hops/s", "median us", "CPU us a hop", "to lone", "to bare ring", "CPU to bare ring")
-    print("|---" * 8 + "|")
+    print(f"{AGENTS} agents in a ring, {os.cpu_count()} cores\n")
+    line("round: tokens", "what", "hops/s", "median us", "CPU us a hop",
+         "to lone", "to bare ring", "hops/s to bare", "CPU to bare")  # fmt: skip
+    print("|---" * 9 + "|")
     with tempfile.TemporaryDirectory() as folder_name:
         folder = Path(folder_name)
+        runs = [Run(folder, problem, rows_of(problem, data.X, data.y), count) for count in tokens]
         identity.make_authority(folder / "authority", "bare", 10)
-        for name in config.agents:
+        for name in runs[0].config.agents:
             identity.issue(folder / "authority", name, ["127.0.0.1"], folder / name, 9)
-        rows = rows_of(problem, data.X, data.y)
         for number in range(1, rounds + 1):
-            one_round(number, folder, config, rows, shape, kind, problem.objective(0), size)
+            for run in runs:
+                run.round(number)
+    print()
+    for run in runs:
+        run.summary()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tokens", type=int, nargs="+", default=TOKENS)
     parser.add_argument("--bare", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.bare:
         folder, *others = json.loads(arguments.bare)
         bare_agent(Path(folder), *others)
     else:
-        main(arguments.rounds)
+        main(arguments.rounds, arguments.tokens)

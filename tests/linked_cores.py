@@ -5,7 +5,7 @@ from amble.live.core.effects import Ask, Persist, Reply, Report, Settings
 from amble.live.core.message import Passed, Token
 from amble.live.core.protocol import Core
 from amble.live.core.visits import GiftVisits, RawVisits
-from amble.live.journal.journal import _line, event_of
+from amble.live.journal.journal import event_of, line_of
 from amble.live.records.record import Record
 
 NAMES = ("a", "b", "c")
@@ -45,7 +45,7 @@ class Link:
             if isinstance(effect, Persist):
                 self.disks[name].update(effect.rows)
                 if effect.visit:
-                    self.lines[name].append(_line(effect.visit, self.now + 1e-6 * len(self.visited()), 0.0, 0.0))
+                    self.lines[name].append(line_of(effect.visit, self.now + 1e-6 * len(self.visited()), 0.0, 0.0))
                     self.holders[name, effect.visit.number] = effect.rows["holder"]
             elif isinstance(effect, Ask):
                 self.asks.append((name, effect))

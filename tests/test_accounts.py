@@ -9,8 +9,9 @@ import pytest
 import amble
 from amble.live.core import accounts
 from amble.live.core.message import Epoch
+from amble.live.core.packing import Packing, flat
 from amble.live.core.visits import visits_for
-from amble.live.formats import counts
+from amble.live.formats.counts import Counts
 from samples import build, unknowns
 
 pytestmark = pytest.mark.long
@@ -235,7 +236,7 @@ def test_one_that_left_and_lost_its_journal_is_counted_in_again():
     run.walk(rng, laps("full"), range(AGENTS), check=False)
     assert run.distance(range(AGENTS)) < 1e-5
     for m in (0, 1):
-        assert counts.wrong(run.parcels[m], run.hops[m]) == ""
+        assert Counts.of(Packing(run.parcels[m])).wrong(flat(run.parcels[m]), run.hops[m]) == ""
 
 
 @pytest.mark.parametrize("tokens", [2, 4])

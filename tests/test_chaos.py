@@ -183,8 +183,8 @@ class SeesNoContradiction(GiftVisits):
 class WeighsNothing(GiftVisits):
     """One that is taken in after a recount does not count as a member of the mean."""
 
-    def _left_with(self, parcel, account, me, hop):
-        left = super()._left_with(parcel, account, me, hop)
+    def _left_with(self, parcel, account, me, hop, still=False):
+        left = super()._left_with(parcel, account, me, hop, still)
         if parcel.recounting or self.method.weigh != "agents":
             return left
         light = left.token.account._replace(board=left.token.account.board._replace(weight=account.board.weight))
@@ -259,8 +259,8 @@ class LeavesItsGifts(GiftVisits):
 class CountsNoGuest(GiftVisits):
     """One that joined is not counted among those whose mean is taken."""
 
-    def _left_with(self, parcel, account, me, hop):
-        left = super()._left_with(parcel, account, me, hop)
+    def _left_with(self, parcel, account, me, hop, still=False):
+        left = super()._left_with(parcel, account, me, hop, still)
         guests = left.token.account.inside[self.agents :].sum()
         board = left.token.account.board
         if self.method.weigh != "agents" or not guests:

@@ -1,11 +1,46 @@
-"""What `import amble` loads: next to nothing."""
+"""What `import amble` loads: next to nothing; and what an agent does."""
 
 import subprocess
 import sys
 
+import pytest
+
+
+def loaded(code, names):
+    """Which of these modules a process has loaded after this code."""
+    question = f"import sys\n{code}\nprint([name for name in {names} if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", question], capture_output=True, text=True, check=True, timeout=600)
+    return answer.stdout.strip()
+
 
 def test_importing_amble_imports_nothing_heavy():
     heavy = ["jax", "matplotlib", "sklearn", "pandas", "torch", "scipy", "networkx"]
-    question = f"import sys, amble; print([name for name in {heavy} if name in sys.modules])"
-    answer = subprocess.run([sys.executable, "-c", question], capture_output=True, text=True, check=True, timeout=600)
-    assert answer.stdout.strip() == "[]"
+    assert loaded("import amble", heavy) == "[]"
+
+
+def test_an_agent_keeps_nothing_in_memory_that_it_needs_only_once():
+    pytest.importorskip("zenoh")
+    assert loaded("import amble.live.agent.agent", ["cryptography", "numpy.random", "statistics"]) == "[]"
+
+
+def test_what_is_found_apart_comes_back_and_its_libraries_do_not():
+    pytest.importorskip("msgspec")
+    code = """
+from amble.live.process import apart
+def heavy(word):
+    import statistics
+    return [word]
+assert apart(heavy, "ends soon") == ["ends soon"]
+"""
+    assert loaded(code, ["statistics"]) == "[]"
+
+
+def test_an_error_apart_is_raised_here():
+    pytest.importorskip("msgspec")
+    from amble.live.process import apart
+
+    def fails():
+        raise KeyError("the certificate has ended")
+
+    with pytest.raises(KeyError, match="has ended"):
+        apart(fails)

@@ -5,6 +5,7 @@ The driver, its journal and the protocol are real; the test is its transport (fu
 
 import logging
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from amble.live.agent.node import Node
 from amble.live.agent.stages import Training
 from amble.live.core.effects import Report
 from amble.live.core.message import Ending, Epoch, Passed, Refused, Stop, Token
+from amble.live.core.packing import flat
 from amble.live.formats import wire
 from amble.live.journal.file import Unwritable
 from amble.live.seldom import Seldom
@@ -145,9 +147,65 @@ def test_a_full_disk_is_waited_for_and_named_once_a_minute(agent, caplog):
 
     for _ in range(3):
         with pytest.raises(Unwritable):
-            agent.node._kept(write)
+            agent.node.keeping.kept(write)
     assert len(writes) == 3
     assert len(warnings(caplog, "Until then the agent waits")) == 1
+
+
+def waiting(agent, tokens):
+    """These tokens of b wait at the agent; the answers that come back are in the list."""
+    answers = []
+    for m in tokens:
+        message = Token(m, Epoch(0, 0), 2, "b", agent.node.visits.parcel(m))
+        agent.node.hear("b", wire.encode(agent.node.shape, message), lambda data, m=m: answers.append((m, data)))
+    return answers
+
+
+def turn(agent):
+    """As Node.run has it."""
+    node = agent.node
+    node._do(node._together(node._steps(node.inputs.get()), time.monotonic(), agent), agent)
+
+
+def test_tokens_that_wait_share_a_transaction_and_none_is_answered_before_it(agent):
+    """ "nothing is said about any of them before all are stored" (keeping.py)"""
+    node, statements = agent.node, []
+    node.keeping.write_s = 3600.0
+    answers, asked = waiting(agent, (0, 1, 2)), len(agent.asks)
+
+    def statement(text):
+        statements.append((text.split()[0], len(answers), len(agent.asks) - asked))
+
+    before = len(node.journal.visits())
+    node.journal.connection.set_trace_callback(statement)
+    turn(agent)
+    node.journal.connection.set_trace_callback(None)
+    assert [each for each in statements if each[0] in ("BEGIN", "COMMIT")] == [("BEGIN", 0, 0), ("COMMIT", 0, 0)]
+    assert answers == [(m, node.stage.accepted) for m in (0, 1, 2)]
+    assert len(agent.asks) - asked >= 3
+    assert [visit.token for visit in node.journal.visits()[before:]] == [0, 1, 2]
+    stored, core = node.journal.load(), node.core
+    assert stored.keys() == core.rows.keys()
+    assert np.array_equal(flat(stored["holder"]), flat(core.rows["holder"]))
+    assert all(stored[f"custody/{m}"].to == core.rows[f"custody/{m}"].to for m in (0, 1, 2))
+
+
+def test_a_visit_that_takes_longer_than_a_transaction_is_stored_on_its_own(agent):
+    agent.node.keeping.write_s = 0.0
+    answers = waiting(agent, (0, 1))
+    turn(agent)
+    assert [m for m, _ in answers] == [0]
+
+
+def test_a_group_that_cannot_be_stored_says_nothing(agent):
+    node, answers, asked = agent.node, waiting(agent, (0, 1)), len(agent.asks)
+    node.keeping.write_s = 3600.0
+    node.journal.close()
+    with pytest.raises(AmbleError):
+        turn(agent)
+    assert not answers
+    assert len(agent.asks) == asked
+    agent.node = again(agent)
 
 
 # --- the model ------------------------------------------------------------------------------------------------------

@@ -349,7 +349,7 @@ def test_how_far_the_model_moves_is_over_a_lap_of_one_token():
     gauge = saying.Gauge(begun_s=0.0)
     for m, z in [(0, [3.0, 4.0]), (1, [30.0, 40.0]), (0, [3.0, 5.0]), (1, [0.0, 0.0])]:
         gauge.visited(m, np.array(z))
-    assert gauge.moved == {0: pytest.approx(1 / np.sqrt(34)), 1: 50.0}
+    assert [gauge.moved(m) for m in (0, 1, 2)] == [pytest.approx(1 / np.sqrt(34)), 50.0, None]
 
 
 def test_the_rate_is_that_of_the_last_seconds():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from amble import AmbleError, networks
 from amble.networks import walks
 from amble.networks.cycles import closed_walk, tour
-from amble.randomness import TIE, WALK, draw
+from amble.randomness import TIE, WALK, draw, draw_one
 from amble.schedule import schedule as scheduling
 from amble.schedule import timing as timings
 
@@ -338,3 +338,9 @@ def test_another_seed_starts_or_goes_elsewhere(name):
     network = networks.random(30, 0.5, seed=0)
     one, other = (travel(walks.walk_for(name, network, 2, seed), seed, 2, 30) for seed in (0, 1))
     assert not np.array_equal(one, other)
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**20), st.integers(0, 2**40), st.integers(0, 2))
+def test_one_draw_is_bit_for_bit_that_of_arrays(seed, token, hop, stream):
+    bits = (np.array([number], np.uint64) for number in (seed, token, hop))
+    assert draw_one(seed, token, hop, stream) == draw(np, *bits, stream)[0]

@@ -20,7 +20,7 @@ BEYOND = 1e50  # a model beyond this has diverged
 
 def namespace(x: NDArray[Any]) -> Any:
     """numpy or jax.numpy, whichever the array belongs to."""
-    return x.__array_namespace__()
+    return np if type(x) is np.ndarray else x.__array_namespace__()  # NumPy's own answer is an import, at every call
 
 
 def while_loop(xp: Any, condition: Callable[[Any], Any], body: Callable[[Any], Any], state: Any) -> Any:

@@ -17,17 +17,17 @@ HOLDINGS_AGENTS_MAX = 1000
 BY_GROUP = "by-group"  # a label per row says which agent holds it, so nothing is drawn
 
 
-def even(y: Targets, agents: int, rng: np.random.Generator) -> Parts:
+def even(y: Targets, agents: int, rng: "np.random.Generator") -> Parts:
     """Shuffled, then cut into parts whose sizes differ by one row at most."""
     return np.array_split(rng.permutation(len(y)), agents)
 
 
-def by_target(y: Targets, agents: int, rng: np.random.Generator) -> Parts:
+def by_target(y: Targets, agents: int, rng: "np.random.Generator") -> Parts:
     """Sorted by target, then cut evenly: each agent sees a narrow band of targets (ties are shuffled)."""
     return np.array_split(np.lexsort((rng.random(len(y)), y)), agents)
 
 
-def by_label(y: Targets, agents: int, rng: np.random.Generator) -> Parts:
+def by_label(y: Targets, agents: int, rng: "np.random.Generator") -> Parts:
     """One label per agent: agents are dealt to the labels in turn and share their label's rows evenly."""
     labels = np.unique(y)
     if agents < len(labels):
@@ -49,7 +49,7 @@ def by_label(y: Targets, agents: int, rng: np.random.Generator) -> Parts:
     return parts
 
 
-def dirichlet(y: Targets, agents: int, rng: np.random.Generator, alpha: float) -> Parts:
+def dirichlet(y: Targets, agents: int, rng: "np.random.Generator", alpha: float) -> Parts:
     """Each label's rows are divided in proportions from Dirichlet(alpha): the smaller alpha, the more agents differ.
 
     No agent is left empty: one without rows takes one from the agent that has most.
@@ -66,7 +66,7 @@ def dirichlet(y: Targets, agents: int, rng: np.random.Generator, alpha: float) -
     return [np.array(part) for part in parts]
 
 
-def by_sizes(y: Targets, agents: int, rng: np.random.Generator, sizes: ArrayLike | None = None) -> Parts:
+def by_sizes(y: Targets, agents: int, rng: "np.random.Generator", sizes: ArrayLike | None = None) -> Parts:
     """Shuffled, then cut into parts of given sizes; with none given, into shares drawn from a lognormal.
 
     Whole numbers are rows, and rows left over belong to no agent; other numbers are proportions of all rows.

@@ -1,7 +1,10 @@
-"""Identifies an agent's process, so that a reader of its status knows whether it still runs."""
+"""Identifies an agent's process, so that a reader of its status knows whether it still runs; and keeps it small."""
 
+import json
 import os
 import platform
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -43,6 +46,32 @@ def condition(process: Process | None) -> Condition | None:
     if (begun and begun != process.begun) or state in ("Z", "X"):
         return "gone"
     return "frozen" if state in ("T", "t") else "runs"
+
+
+def apart(function: Callable[..., list[str]], *arguments: object) -> list[str]:
+    """What the function returns, found in a child process, so that this one does not keep the libraries it needs.
+
+    Where that is not possible, or fails, it is called here; then its error is raised here, too.
+    """
+    if not hasattr(os, "fork") or threading.active_count() > 1:  # a child has but one thread, and locks of the others
+        return function(*arguments)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.write(writer, json.dumps(function(*arguments)).encode())
+            code = 0
+        finally:
+            os._exit(code)  # nothing of this process is ended twice
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        answer = file.read()
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        return function(*arguments)
+    found: list[str] = json.loads(answer)
+    return found
 
 
 def _machine() -> str:

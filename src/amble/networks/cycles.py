@@ -12,7 +12,7 @@ ROTATIONS_A_PATH = 20  # times N: a path that has not closed by then seldom does
 CANDIDATES_MAX = 8  # fresh neighbours looked at before a step
 
 
-def closed_walk(network: Network, rng: np.random.Generator) -> Indices:
+def closed_walk(network: Network, rng: "np.random.Generator") -> Indices:
     """Agents in the order of a closed walk that visits all; each agent once if a Hamiltonian cycle was found."""
     if network.agents <= 2:
         return np.arange(network.agents)
@@ -20,7 +20,7 @@ def closed_walk(network: Network, rng: np.random.Generator) -> Indices:
     return tour(network, rng) if cycle is None else cycle
 
 
-def hamiltonian(network: Network, rng: np.random.Generator) -> Indices | None:
+def hamiltonian(network: Network, rng: "np.random.Generator") -> Indices | None:
     """A Hamiltonian cycle, or None if none was found: path by path, each from another start."""
     if network.degrees.min() < 2 or lopsided(network):
         return None
@@ -47,7 +47,7 @@ def lopsided(network: Network) -> bool:
     return bool(across.all()) and 2 * int(side.sum()) != network.agents
 
 
-def posa(network: Network, rng: np.random.Generator) -> tuple[Indices | None, int]:
+def posa(network: Network, rng: "np.random.Generator") -> tuple[Indices | None, int]:
     """Pósa's rotations: grow a path from its end; where the end has no fresh neighbour, reverse a tail and continue."""
     N = network.agents
     path, length, work = np.empty(N, np.int64), 1, N
@@ -74,7 +74,7 @@ def posa(network: Network, rng: np.random.Generator) -> tuple[Indices | None, in
     return None, work
 
 
-def hardest(network: Network, position: Indices, fresh: Indices, rng: np.random.Generator) -> int:
+def hardest(network: Network, position: Indices, fresh: Indices, rng: "np.random.Generator") -> int:
     """Of some fresh neighbours, the one with the fewest fresh neighbours: it is the hardest to reach later."""
     if len(fresh) == 1:
         return int(fresh[0])
@@ -83,7 +83,7 @@ def hardest(network: Network, position: Indices, fresh: Indices, rng: np.random.
     return int(some[int(np.argmin(ways))])
 
 
-def tour(network: Network, rng: np.random.Generator) -> Indices:
+def tour(network: Network, rng: "np.random.Generator") -> Indices:
     """Depth first, with steps back along the tree, then the shortest way to the start: at most 2(N-1) steps."""
     position = np.full(network.agents, -1)
     walk = [int(rng.integers(network.agents))]

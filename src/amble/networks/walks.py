@@ -198,7 +198,7 @@ def path(network: Network, start: int, goal: int) -> list[int]:
     return shortest(network, start, goal) if start != goal else []
 
 
-def spread_starts(agents: int, tokens: int, rng: np.random.Generator) -> Indices:
+def spread_starts(agents: int, tokens: int, rng: "np.random.Generator") -> Indices:
     """Different agents at random, as far as there are enough."""
     return np.resize(rng.permutation(agents), tokens).astype(np.int32)
 

@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -256,6 +255,8 @@ def _optimality(fit: Fit, sums: Sums) -> list[str]:
 
 
 def _normal(z: Array, level: float) -> tuple[Array, float]:
+    from statistics import NormalDist  # which takes long to import, and an agent needs it at its end at most
+
     tails = np.array([math.erfc(abs(each) / math.sqrt(2)) for each in z.tolist()])
     return tails, NormalDist().inv_cdf((1 + level) / 2)
 

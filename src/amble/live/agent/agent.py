@@ -18,7 +18,7 @@ from amble.live.agent.node import Node
 from amble.live.agent.private import PRIVATE
 from amble.live.agent.stages import LiveCourse, Surveyed, Training
 from amble.live.journal.file import InUse, in_use
-from amble.live.process import condition, this_process
+from amble.live.process import apart, condition, this_process
 from amble.live.records.collect import JOURNAL
 from amble.live.settings.agent_config import FILE, AgentConfig
 from amble.live.transport import Open
@@ -26,7 +26,7 @@ from amble.live.transport.address import Address, Link
 from amble.live.transport.sockets import more_files
 from amble.live.transport.zenoh import engine_log
 from amble.live.transport.zenoh.transport import ZenohTransport
-from amble.live.trust import identity, invitation
+from amble.live.trust import files
 from amble.progress import Flag
 
 OPEN: Open = ZenohTransport.open  # the transport of all agents
@@ -79,8 +79,8 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
     more_files()
     config = AgentConfig.read(folder, agreed=False)
     _check_not_running(folder, config.name)
-    for words in identity.check(folder, config.name, datetime.now(UTC)):
-        log.warning("%s", words)
+    for warning in apart(_certificate_warnings, folder, config.name):
+        log.warning("%s", warning)
     course = course_of(config, folder, data)
     engine_log.listen()  # so that whoever is refused at the handshake is in our log, too
     ending = End(leash)
@@ -125,6 +125,12 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
     return Ended.WELL
 
 
+def _certificate_warnings(folder: Path, name: str) -> list[str]:
+    from amble.live.trust import identity  # needs the cryptography package, which takes 10 MB
+
+    return identity.check(folder, name, datetime.now(UTC))
+
+
 def course_of(config: AgentConfig, folder: Path, data: Path | None = None) -> LiveCourse:
     """The stages of the agent's run, from the file in its folder that the run names, or another one."""
     path = config.data_path(folder) if data is None else data
@@ -158,9 +164,9 @@ def address_of(config: AgentConfig, folder: Path, bytes_max: int) -> Address:
         config.port,
         tuple(Link(*peer) for peer in config.neighbours),
         config.digest,
-        folder / identity.AUTHORITY,
-        folder / identity.CERTIFICATE,
-        folder / identity.KEY,
+        folder / files.AUTHORITY,
+        folder / files.CERTIFICATE,
+        folder / files.KEY,
         lease_s=config.timing.lease_s,
         bytes_max=bytes_max,
     )
@@ -179,7 +185,7 @@ def _run(node: Node, address: Address, folder: Path, again: bool) -> None:
     if node.core.ending:
         log.info("the run has ended: %s; %s only tells the neighbours that do not know this, and ends",
                  node.core.ending.words, address.name)  # fmt: skip
-    shown = folder / invitation.FILE
+    shown = folder / files.INVITATION
     node.run(OPEN, address, shown.read_bytes() if shown.is_file() else None, patient=again)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from amble.errors import AmbleError
 from amble.live import status
 from amble.live.agent import requests, saying
+from amble.live.agent.keeping import Keeping
 from amble.live.agent.stages import LiveCourse, Stage, open_stage, void_stage
 from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Visit, Wake
 from amble.live.core.message import Accepted, Answer, Question, Refused, Stop
@@ -28,10 +29,8 @@ from amble.live.core.protocol import Core
 from amble.live.core.stages import CLOSING, OPENING, TRAINING, Stages, Steps
 from amble.live.formats import wire
 from amble.live.formats.shape import Shape
-from amble.live.journal.file import Unwritable
-from amble.live.journal.journal import Event, Journal
+from amble.live.journal.journal import Event, Journal, line_of
 from amble.live.seldom import Seldom, more
-from amble.live.settings import joining
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.transport import Open, SendAnswer, Transport
 from amble.live.transport.address import Address
@@ -44,7 +43,6 @@ LINGER_S = 3.0  # after the end, and the patience: so that neighbours hear of it
 MISSED_S = 5.0  # after the start, log which neighbours are missing
 SOON_S = 0.05  # until inputs that nobody waits for are handled
 WAIT_S = 1.0  # of a visit in a survey that waits for somebody
-FULL_S = 1.0  # between two attempts to write to a full disk
 KEEP_S, IDLE_S = 1.0, 60.0  # between two writes of the time in the run: with a visit, and without one
 TOLD = {
     "doubt": logging.WARNING, "recount": logging.WARNING, "reissue": logging.WARNING, "absorbed": logging.INFO,
@@ -107,6 +105,7 @@ class Node:
         self.waited_s = 0.0  # how long the visiting token waited for that
         self.missed = self.core.ending is not None  # whether missing neighbours were logged, if any are missing
         self.seldom = Seldom()
+        self.keeping = Keeping(ending)
         self.restarts = False  # whether the links must be set up again, which needs a new process
         self.doubled: Callable[[], dict[str, str]] = dict  # names that two agents have
         self.stopped_s: float | None = None
@@ -140,11 +139,12 @@ class Node:
     def _do(self, steps: Steps[Stage], transport: Transport) -> None:
         """All effects; and what has ended leads to the next stage."""
         for stage, effects in steps:
-            self._carry_out(effects, transport, stage)
+            self._collect(effects, transport, stage)
+        self.keeping.flush()
         if steps := self.sequence.follow(time.monotonic()):
             log.info("%s begins", NAMES[self.stage.name])
             self.joined_s, self.missed, self.stopped_s = math.inf, True, None
-            self.gauge.z, self.gauge.moved = {}, {}
+            self.gauge.z = {}
             self._do(steps, transport)
 
     # --- from the transport's threads --------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class Node:
             self._say_refused("an answer", ask.to, refusal)
             answer = None
         if isinstance(answer, Accepted) and not isinstance(ask.question, Stop):
-            self.thanks.append(lambda now: self.sequence.answered(now, stage, ask.number, answer))
+            self.thanks.append(lambda now: self.sequence.note(now, stage, ask.number, answer))
             return
         self.inputs.put(lambda now: self.sequence.answered(now, stage, ask.number, answer))
 
@@ -216,6 +216,8 @@ class Node:
         return self.sequence.heard(now, stage, self.heard, question)
 
     def _let_in(self, shown: bytes, answer: Callable[[str | None], None]) -> Steps[Stage]:
+        from amble.live.settings import joining  # needs the cryptography package
+
         try:
             guest = joining.admit(self.config, self.folder, shown)
             AgentConfig.read(self.folder, agreed=False)  # which must be right when the agent restarts
@@ -251,10 +253,8 @@ class Node:
             while not self._finished():
                 now = time.monotonic()
                 act = self._next_input(max(0.0, min(self.status_s, *(stage.wake_s for stage in self.stages)) - now))
-                self.visit_s = now = time.monotonic()
-                while self.thanks:
-                    self._do(self.thanks.popleft()(now), transport)
-                self._do(act(now), transport)
+                now = time.monotonic()
+                self._do(self._together(self._steps(act), now, transport), transport)
                 limit_s = self.config.stop.seconds
                 if limit_s and self.stage.name == TRAINING and now - self.joined_s > limit_s:
                     self._do(self.sequence.halt(now, "seconds", f"{limit_s:g} s are over"), transport)
@@ -335,6 +335,26 @@ class Node:
                 stage.wake_s = max(stage.wake_s, time.monotonic() + 1e-3)
             return self.sequence.tick
 
+    def _together(self, steps: Steps[Stage], begun_s: float, transport: Transport) -> Steps[Stage]:
+        """The steps of an input, and of those that came meanwhile, as long as one transaction for all is faster.
+
+        A visit that takes long, or pauses, is stored on its own; and so is the end of a stage, which others follow.
+        """
+        while self.keeping.worthwhile(begun_s) and not self.inputs.empty() and not self.config.timing.pause_s:
+            for stage, effects in steps:
+                self._collect(effects, transport, stage)
+            if self.stage.name != TRAINING or self.core.ending:
+                return []
+            steps = self._steps(self.inputs.get())
+        return steps
+
+    def _steps(self, act: Input) -> Steps[Stage]:
+        """Of an input; answers first, which may be about a token that is back with this input."""
+        self.visit_s = now = time.monotonic()
+        while self.thanks:
+            self.thanks.popleft()(now)
+        return act(now)
+
     def _finished(self) -> bool:
         if self.ending.is_set() or self.restarts or self.core.left or self.sequence.unfit:
             return True
@@ -350,22 +370,29 @@ class Node:
         )
         return not any(waiting) or now - self.stopped_s > linger_s
 
-    def _carry_out(self, effects: list[Effect], transport: Transport, stage: Stage | None = None) -> None:
-        stage = stage or self.stage
+    def _carry_out(self, effects: list[Effect], transport: Transport) -> None:
+        self._collect(effects, transport, self.stage)
+        self.keeping.flush()
+
+    def _collect(self, effects: list[Effect], transport: Transport, stage: Stage) -> None:
+        """What is said to others waits until all that was collected is stored."""
         for effect in effects:
             if isinstance(effect, Persist):
                 self._persist(effect, stage)
             elif isinstance(effect, Reply):
                 accepted = isinstance(effect.answer, Accepted)
                 said = stage.accepted if accepted else wire.encode(stage.shape, effect.answer)
-                self.replies.pop(effect.question)(said)
+                self.keeping.then(partial(self.replies.pop(effect.question), said))
             elif isinstance(effect, Ask):
-                question = wire.encode(stage.shape, effect.question)
-                transport.ask(effect.to, question, ANSWER_S, self._answer(effect, stage))
+                self.keeping.then(partial(self._ask, effect, transport, stage))
             elif isinstance(effect, Wake):
                 stage.wake_s = effect.at_s
             elif isinstance(effect, Report) and effect.kind in TOLD:
                 self._report(effect, stage)
+
+    def _ask(self, ask: Ask, transport: Transport, stage: Stage) -> None:
+        question = wire.encode(stage.shape, ask.question)
+        transport.ask(ask.to, question, ANSWER_S, lambda data: self.answered(ask, data, stage))
 
     def _report(self, report: Report, stage: Stage) -> None:
         if report.kind in OFTEN:
@@ -377,11 +404,9 @@ class Node:
         which = f" token={report.token}" if report.token >= 0 else ""
         which += f" epoch={report.epoch.number} hop={report.hop}" if report.epoch else ""
         log.log(TOLD[report.kind], "%s%s%s", report.kind, which, f": {report.words}" if report.words else "")
-        self._kept(partial(stage.journal.event, report, time_s := time.time()))
+        self.keeping.flush()  # so that what is stored, and what is said, keeps its order
+        self.keeping.kept(partial(stage.journal.event, report, time_s := time.time()))
         self.gauge.told(Event.of(report, time_s))
-
-    def _answer(self, ask: Ask, stage: Stage) -> Callable[[bytes | None], None]:
-        return lambda data: self.answered(ask, data, stage)
 
     def _persist(self, effect: Persist, stage: Stage) -> None:
         elapsed_s = None
@@ -392,12 +417,13 @@ class Node:
                 self.joined_s = time.monotonic()
             self.ending.wait(max(0.0, self.visit_s + self._pause_s(effect.visit, stage) - time.monotonic()))
             elapsed_s = self._elapsed_s(time.monotonic(), KEEP_S)
-        compute_s = time.monotonic() - self.visit_s
-        time_s = time.time()
-        self._kept(partial(stage.journal.persist, effect, time_s, self.waited_s, compute_s, elapsed_s))
-        if effect.visit is not None:
+        if effect.visit is None:
+            self.keeping.put(stage, effect.rows, None, None)
+        else:
+            times = (time.time(), self.waited_s, time.monotonic() - self.visit_s)
+            self.keeping.put(stage, effect.rows, line_of(effect.visit, *times), elapsed_s)
             to = effect.rows[f"custody/{effect.visit.token}"].to
-            self.gauge.kept(effect.visit, to, time_s, self.waited_s, compute_s)
+            self.keeping.then(partial(self.gauge.kept, effect.visit, to, *times))
         self.visit_s, self.waited_s = time.monotonic(), 0.0
 
     def _pause_s(self, visit: Visit, stage: Stage) -> float:
@@ -406,18 +432,6 @@ class Node:
         waits = stage.name != TRAINING and visit.after.calm > 2 * visit.after.members
         pause_s = min(WAIT_S, stage.plan.settings.stall_s / (UNMET_LAPS * (1 + float(visit.after.members))))
         return max(self.config.timing.pause_s, pause_s if waits else 0.0)
-
-    def _kept(self, write: Callable[[], None]) -> None:
-        """Nothing is sent to anybody before this is stored, so the agent waits for a full disk. It does not wait for a
-        damaged file: it ends, and has acknowledged nothing that it did not store."""
-        while True:
-            try:
-                return write()
-            except Unwritable as error:
-                if self.seldom("disk", time.monotonic()) is not None:
-                    log.error("%s Until then the agent waits, and nothing is lost.", error)
-                if self.ending.wait(FULL_S):
-                    raise
 
     @property
     def trained(self) -> Core | None:

@@ -36,13 +36,14 @@ class Gauge:
     recent: deque[status.Recent] = field(default_factory=lambda: deque(maxlen=status.RECENT_MAX))
     events: deque[status.Told] = field(default_factory=lambda: deque(maxlen=status.EVENTS_MAX))
     counts: Counter[str] = field(default_factory=Counter)  # of events, by their kind
-    z: dict[int, Array] = field(default_factory=dict)  # the estimate at each token's last visit
-    moved: dict[int, float] = field(default_factory=dict)
+    z: dict[int, tuple[Array, Array | None]] = field(default_factory=dict)  # estimates at each token's last two visits
 
     def visited(self, m: int, z: Array) -> None:
-        if m in self.z:
-            self.moved[m] = float(norm(z - self.z[m]) / (norm(z) or 1.0))
-        self.z[m] = z
+        self.z[m] = (z, self.z[m][0] if m in self.z else None)
+
+    def moved(self, m: int) -> float | None:
+        z, before = self.z.get(m, (None, None))
+        return None if z is None or before is None else float(norm(z - before) / (norm(z) or 1.0))
 
     def kept(self, visit: Visit, to: str, time_s: float, waited_s: float, compute_s: float) -> None:
         """A visit is in the journal, and its token is for `to`."""
@@ -119,5 +120,5 @@ def _tokens(core: Core, gauge: Gauge) -> dict[int, status.Sight]:
         if seen is not None:
             here = custody is not None and not errand.taken and not errand.passed
             to = custody.to if here and custody else ""
-            tokens[m] = status.Sight((seen.epoch.number, seen.epoch.author), seen.hop, here, to, gauge.moved.get(m))
+            tokens[m] = status.Sight((seen.epoch.number, seen.epoch.author), seen.hop, here, to, gauge.moved(m))
     return tokens

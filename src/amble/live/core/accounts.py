@@ -41,27 +41,36 @@ class Account(NamedTuple):
     gifts: Array  # (M, places): how many gifts of each agent are in a ledger; LEFT: it has left
 
     @property
+    def most(self) -> Array:
+        """The most gifts of each agent in any ledger, one number per place."""
+        most: Array = np.maximum.reduce(self.gifts)
+        return most
+
+    @property
     def left(self) -> Flags:
-        return np.asarray((self.gifts >= LEFT).any(axis=0))
+        return self.most >= LEFT
 
     @property
     def inside(self) -> Flags:
         """Which agents' gifts are in it, one flag per place."""
-        return (self.gifts > 0).any(axis=0) & ~self.left
+        most = self.most
+        return (most > 0) & (most < LEFT)
 
     @property
     def missing(self) -> Flags:
         """Which agents are still awaited."""
-        return (self.awaited > 0) & ~(self.gifts > 0).any(axis=0)
+        return (self.awaited > 0) & (self.most <= 0)
 
     @property
     def out(self) -> Flags:
         """Which agents are counted out: buried and not back since, or left."""
-        return ((self.buried > 0) & ~self.inside) | self.left
+        most = self.most
+        return ((self.buried > 0) & (most <= 0)) | (most >= LEFT)
 
     @property
     def order(self) -> tuple[float, float]:
-        return float(self.generation[0]), float(self.generation[1])
+        number, author = self.generation.tolist()
+        return number, author
 
 
 class Meeting(NamedTuple):
@@ -82,11 +91,12 @@ def issue(version: Any) -> Any:
 
 def meet(mine: Account, token: Account, m: int, me: int) -> Meeting:
     """What an agent and token m know of the account together, before the agent gives anything."""
-    if mine.order > token.order:
+    ours, theirs = mine.order, token.order
+    if ours > theirs:
         begun = issue(token.board.version[m])
         used = mine.board.version[m] != issue(mine.board.version[m])  # another issue of this token has been there
         return Meeting(_entered(mine, m, begun), bool(used))
-    if mine.order < token.order:
+    if ours < theirs:
         return Meeting(token, bool((token.gifts[:, me] > 0).any()))  # gifts that this agent does not know
     account, lost = merged(mine, token)
     # its own ledger is the token's alone: nobody knows a newer one, nor of other gifts of this agent in it
@@ -99,8 +109,10 @@ def merged(one: Account, other: Account) -> Meeting:
     """Two of one generation: the newer of each ledger; `again` where the older one was written by another issue."""
     first, second = one.board.version, other.board.version
     newer = first > second
-    older = np.where(newer, second, first)
-    lost = (issue(first) != issue(second)) & (older != issue(older))
+    lost = issue(first) != issue(second)
+    if lost.any():
+        older = np.where(newer, second, first)
+        lost &= older != issue(older)
     if not newer.any():
         return Meeting(other, bool(lost.any()))
     over = newer.reshape(-1, *[1] * (one.board.weight.ndim - 1))

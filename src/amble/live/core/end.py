@@ -73,16 +73,17 @@ class End:
     def absent(self, now: float, hop: int, parcel: Parcel) -> Flags:
         """Agents of the run's beginning that are counted out though nobody knows them to be down: who was not in the
         stage before, when a token begins; and who was never met, once the run no longer waits for it."""
-        founders = np.arange(self.settings.size) < len(self.settings.agents)
-        gone = founders & ~self.settings.awaited if hop == 0 else np.zeros(self.settings.size, bool)
+        gone = np.zeros(self.settings.size, bool)
+        if hop == 0:
+            gone[: len(self.settings.agents)] = ~self.settings.awaited[: len(self.settings.agents)]
         if not self._waits(now, parcel):
             gone |= self.settings.awaited & (parcel.met == 0)
-        return gone & (parcel.buried == 0)
+        return gone & (parcel.buried == 0) if gone.any() else gone
 
     def _waits(self, now: float, parcel: Parcel) -> bool:
         """Whether the run still waits for who was never met: for a time, and until the token has looked for it."""
-        young = parcel.met.max() < UNMET_LAPS * len(self.settings.agents)
-        return young or now - self.begun_s < self.settings.wait_s
+        young = now - self.begun_s < self.settings.wait_s
+        return young or bool(parcel.met.max() < UNMET_LAPS * len(self.settings.agents))
 
     def missing(self, parcel: Parcel) -> Flags:
         """Who is expected, and has not given or left in a survey, or was never met in a training."""

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amble.arrays import Array, Tree, leaves, named_leaves
 from amble.errors import AmbleError
@@ -48,9 +49,14 @@ class Packing:
         return [(name, np.shape(leaf)) for name, leaf in named_leaves(self.template, "").items()]
 
     @cached_property
+    def numbers(self) -> int:
+        """How many there are in a tree."""
+        return sum(stop - start for start, stop, _ in self._places)
+
+    @cached_property
     def size(self) -> int:
         """In bytes."""
-        return sum(stop - start for start, stop, _ in self._places) * NUMBER.itemsize
+        return self.numbers * NUMBER.itemsize
 
     @cached_property
     def _places(self) -> list[tuple[int, int, tuple[int, ...]]]:
@@ -77,9 +83,13 @@ class Packing:
         numbers = np.frombuffer(data, NUMBER).astype(np.float64)  # a copy, also where the types are the same
         if finite and not np.isfinite(numbers).all():
             raise Refusal("it holds a number that is not finite")
-        tree = _filled(self.template, iter([numbers[a:b].reshape(shape) for a, b, shape in self._places]))
+        tree = self.filled(numbers)
         _remember(tree, numbers)
         return tree
+
+    def filled(self, numbers: NDArray[Any]) -> Tree:
+        """The tree whose leaves are views of these numbers."""
+        return _filled(self.template, iter([numbers[a:b].reshape(shape) for a, b, shape in self._places]))
 
 
 def _filled(like: Tree, arrays: Iterator[Array]) -> Tree:

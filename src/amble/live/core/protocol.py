@@ -41,7 +41,8 @@ same everywhere: where two agents end the run at the same time, the ending of th
 whoever knows only the smaller one is told.
 
 Inputs are `start`, `heard`, `answered`, `peer`, `tick`, `leave`, `halt`. Each returns the effects, to be carried out in
-their order. Time is an argument. The only state that survives a crash is what `Persist` was given.
+their order; several inputs may come before the effects of any, if all that is to be persisted then comes first. Time is
+an argument. The only state that survives a crash is what `Persist` was given.
 """
 
 from typing import Any
@@ -141,6 +142,11 @@ class Core:
 
     def answered(self, now: float, number: int, answer: Answer | None) -> list[Effect]:
         """An answer, or None if there was none in time: then it is not known whether the question was heard."""
+        self.note(now, number, answer)
+        return self._said(now)
+
+    def note(self, now: float, number: int, answer: Answer | None) -> None:
+        """The same, where another input follows at once: its effects have what follows from both."""
         to, question = self.state.asked.pop(number, ("", None))
         asked_s = self.state.asked_s.pop(number, now)
         if isinstance(question, Token):
@@ -157,7 +163,6 @@ class Core:
             self.departure.parted.add(to)
         elif isinstance(question, Stop):
             self.end.answered(now, to, question, answer)
-        return self._said(now)
 
     def peer(self, now: float, name: str, up: bool) -> list[Effect]:
         """A neighbour came or went."""
@@ -261,7 +266,7 @@ class Core:
     def _visit(self, now: float, message: Token, question_number: int | None) -> None:
         state, m, epoch, parcel = self.state, message.token, message.epoch, message.payload
         gone, sight = self.neighbours.gone(now, m, parcel), state.sight(m)
-        gone = np.maximum(gone, self.end.absent(now, message.hop, parcel))
+        gone[self.end.absent(now, message.hop, parcel)] = 1.0
         gone[self.index] = 0.0
         holder = self.rows.get("holder") or self.visits.holder(self.objective)
         forgot = parcel.met[self.index] > (

@@ -15,6 +15,7 @@ class Silence:
     custodian: Custodian
     sought_s: dict[int, float] = field(default_factory=dict)  # when a token that is not seen was last asked for
     unknown: set[int] = field(default_factory=set)  # tokens that a neighbour has not seen either, as it answered
+    later: dict[int, float] = field(default_factory=dict)  # in silence_s, of each token; drawn once: it never changes
 
     def look(self, now: float, m: int) -> None:
         """If a token was not seen for long: ask the neighbours, and if none has seen it, reissue the last copy."""
@@ -41,10 +42,13 @@ class Silence:
         neighbour, and is down, the token may well have gone with it.
         """
         settings, state = self.custodian.settings, self.custodian.state
-        later = 1 + draw(settings, state.me, m, settings.indices[state.me], SILENCE)
+        if (later := self.later.get(m)) is None:
+            later = self.later[m] = 1 + draw(settings, state.me, m, settings.indices[state.me], SILENCE)
         due_s = self.custodian.seen_s[m] + settings.silence_s * later
+        if not settings.follows or state.sight(m) is not None:
+            return due_s
         first = next((name for name in state.neighbours.down_s if settings.indices[name] == settings.first(m)), None)
-        if first is None or not settings.follows or state.sight(m) is not None:
+        if first is None:
             return due_s
         since_s = max(self.custodian.seen_s[m], state.neighbours.down_s[first])
         return min(due_s, since_s + settings.patience_s * later)

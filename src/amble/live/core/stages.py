@@ -160,6 +160,12 @@ class Stages(Generic[Stage]):
     def answered(self, now: float, stage: Stage, number: int, answer: Answer | None) -> Steps[Stage]:
         return [(stage, stage.core.answered(now, number, answer))] if stage in self.all else []
 
+    def note(self, now: float, stage: Stage, number: int, answer: Answer | None) -> Steps[Stage]:
+        """See Core.note: nothing is to be done yet."""
+        if stage in self.all:
+            stage.core.note(now, number, answer)
+        return []
+
     def peer(self, now: float, name: str, up: bool) -> Steps[Stage]:
         return [(stage, stage.core.peer(now, name, up)) for stage in self.all]
 

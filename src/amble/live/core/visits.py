@@ -13,6 +13,7 @@ beginning until that agent gives its own; after a recount nothing of it is left.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
@@ -27,6 +28,7 @@ from amble.live.core.tracked_visits import TrackedVisits
 from amble.losses.objective import Objective
 from amble.losses.penalty import Penalty
 from amble.methods import boards
+from amble.methods.boards import Board
 from amble.methods.gifts import Slot, given, nothing
 from amble.methods.protocol import GiftMethod, TokenMethod, is_copy, is_gift
 from amble.methods.survey import Survey
@@ -60,7 +62,7 @@ class GiftVisits(Common):
     method: GiftMethod
     exact: ClassVar[bool] = True
 
-    @property
+    @cached_property
     def rules(self) -> boards.BoardRules:
         return boards.BoardRules(self.method, self.start, self.penalty)
 
@@ -113,11 +115,9 @@ class GiftVisits(Common):
             own, new = given(self.method, f, own, z, self.penalty)
             account = accounts.give(account, m, me, new.v - gift.v, new.w - gift.w)
             gift = new
-        still = self.still(holder, z)
-        parcel = self._left_with(parcel, account, me, hop)
-        calm = parcel.calm + 1 if still and not parcel.recounting else np.zeros(())
+        parcel = self._left_with(parcel, account, me, hop, self.still(holder, z))
         giver = Giver(own, gift, parcel.token.account)
-        return Holder(giver, z, holder.visits + 1), share, parcel._replace(calm=calm)
+        return Holder(giver, z, holder.visits + 1), share, parcel
 
     def leave(
         self, holder: Holder, share: NoShare, parcel: Parcel, me: int, hop: int, fresh: bool
@@ -130,7 +130,7 @@ class GiftVisits(Common):
         account = accounts.leave(accounts.give(account, m, me, -v, -w), m, me)
         parcel = self._left_with(parcel, account, me, hop)
         giver = Giver(holder.agent.own, self._nothing(), parcel.token.account)
-        return holder._replace(agent=giver, visits=holder.visits + 1), share, parcel._replace(calm=np.zeros(()))
+        return holder._replace(agent=giver, visits=holder.visits + 1), share, parcel
 
     def _met(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
         """The parcel with all that the agent knows of the account; in a new generation where they contradict."""
@@ -139,8 +139,9 @@ class GiftVisits(Common):
         if again or accounts.full(account, m):
             return self._started_again(holder, parcel, me)
         since = parcel.since if account.order == before.order else np.zeros(())
-        token = parcel.token._replace(account=self._weighed(account))
-        return parcel._replace(token=token, since=self._since(account, since))
+        return parcel._replace(
+            token=GiftToken(self._weighed(account), parcel.token.m), since=self._since(account, since)
+        )
 
     def _started_again(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
         m, version = int(parcel.token.m), parcel.token.account.board.version
@@ -167,16 +168,15 @@ class GiftVisits(Common):
             members=account.inside.sum() * 1.0,
         )
 
-    def _left_with(self, parcel: Parcel, account: Account, me: int, hop: int) -> Parcel:
-        """The parcel as the agent passes it on."""
+    def _left_with(self, parcel: Parcel, account: Account, me: int, hop: int, still: bool = False) -> Parcel:
+        """The parcel as the agent passes it on; `still`: the model has not moved."""
         account = self._weighed(account)
-        since = parcel.since + 1 if parcel.recounting else parcel.since
+        since = self._since(account, parcel.since + 1 if parcel.recounting else parcel.since)
+        members = np.array(float(np.count_nonzero(account.inside)))
+        calm = parcel.calm + 1 if still and since < 0 else np.zeros(())
         met = parcel.met.copy()
         met[me] = hop
-        return parcel._replace(
-            token=parcel.token._replace(account=account), members=np.array(float(account.inside.sum())),
-            since=self._since(account, since), buried=account.out.astype(np.float64), met=met,
-        )  # fmt: skip
+        return Parcel(GiftToken(account, parcel.token.m), members, since, calm, account.out.astype(np.float64), met)
 
     def _weighed(self, account: Account) -> Account:
         """With the paper's N as its weight, where that is the method's: ledgers of several boards each bring their own.
@@ -187,13 +187,15 @@ class GiftVisits(Common):
             return account
         counted, M = account.inside, self.method.tokens
         if account.generation[0] == 0:
-            counted = counted | ((np.arange(len(counted)) < self.agents) & ~account.left)
-        return account._replace(board=account.board._replace(weight=np.full(M, counted.sum() / M)))
+            counted[: self.agents] = ~account.left[: self.agents]
+        weight = np.full(M, np.count_nonzero(counted) / M)
+        return account._replace(board=Board(account.board.total, weight, account.board.version))
 
     def _since(self, account: Account, since: Array) -> Array:
         """-1 once every awaited agent has given, or has not been met for long."""
-        late = since >= LAPS_MAX * (account.awaited.sum() + 1)
-        return np.full((), -1.0) if since < 0 or late or not account.missing.any() else since
+        if since < 0 or since >= LAPS_MAX * (account.awaited.sum() + 1) or not account.missing.any():
+            return np.array(-1.0)
+        return since
 
     def _given(self, holder: Holder, account: Account, me: int) -> Slot:
         """What this agent has inside: nothing, in a generation that it has not met before, but for the initial model

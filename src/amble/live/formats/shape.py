@@ -10,6 +10,7 @@ from typing import Any
 from amble.arrays import Tree
 from amble.errors import AmbleError
 from amble.live.core.packing import CHECKSUM, LENGTH, NUMBER, Packing
+from amble.live.formats.counts import Counts
 
 MAGIC, VERSION = b"amble", 1
 FINGERPRINT_BYTES = 16
@@ -61,6 +62,10 @@ class Shape:
     @cached_property
     def parcel(self) -> Packing:
         return Packing(self.template)
+
+    @cached_property
+    def counts(self) -> Counts:
+        return Counts.of(self.parcel)
 
     @cached_property
     def bytes_max(self) -> int:

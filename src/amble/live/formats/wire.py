@@ -31,10 +31,9 @@ from amble.live.core.message import (
     Token,
     printable,
 )
-from amble.live.core.packing import NUMBER, frame, unframe
+from amble.live.core.packing import NUMBER, flat, frame, unframe
 from amble.live.core.packing import Refusal as Refusal  # these are offered from here as well
 from amble.live.core.visits import GiftToken
-from amble.live.formats import counts
 from amble.live.formats.shape import MAGIC, NAME_MAX, PREFIX_SIZE, TEXT_MAX, VERSION
 from amble.live.formats.shape import Shape as Shape
 from amble.live.formats.shape import run_digest as run_digest
@@ -171,7 +170,7 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
         token = payload.token
         if isinstance(token, GiftToken) and token.m != header.token:  # it is an index into arrays at the visit
             raise Refusal(f"it is token {header.token}, and its payload is that of token {float(token.m):g}")
-        if reason := counts.wrong(payload, header.hop):
+        if reason := shape.counts.wrong(flat(payload), header.hop):
             raise Refusal(reason)
         return Token(header.token, Epoch(header.epoch, header.author), header.hop, header.sender, payload)
     if isinstance(header, _Passed):

@@ -23,6 +23,7 @@ APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it
 SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 WAIT_S = 1.0  # how long to wait for another process to release the file
+LOG_PAGES, PAGE_BYTES, FRAME_BYTES = 256, 4096, 24  # of the log until it begins again, and of a page and its header
 STATE, RECORD = ("about", "rows"), ("visits", "events")  # the tables that an agent goes on from, and the others
 
 TABLES = f"""
@@ -68,6 +69,18 @@ def create(path: Path, about: dict[str, str]) -> None:
             os.fsync(folder)  # the new name is on the disk too
         finally:
             os.close(folder)
+
+
+def allocate(connection: sqlite3.Connection, path: Path) -> None:
+    """The log as large as it will be, before anything waits for it: a sync of a file that grows also waits for the file
+    system's own journal, and so for whatever else the machine writes. What is behind the last frame counts as nothing.
+    """
+    connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+    with contextlib.suppress(OSError), ending(path, "-wal").open("r+b") as log:  # without space it grows, as it may
+        size = log.seek(0, os.SEEK_END)
+        log.write(bytes(max(0, (LOG_PAGES + 16) * (PAGE_BYTES + FRAME_BYTES) - size)))
+        log.flush()
+        os.fsync(log.fileno())
 
 
 def check(path: Path, rows: Rows, about: dict[str, str]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ While a journal is open no other process can open it: two processes that are one
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +39,7 @@ DROP_VISITS, DROP_EVENTS = DROP.format("visits"), DROP.format("events")
 BATCH = 256  # visits between two deletions of old lines: each deletion writes a page or two more
 DROP_MAX = 4096  # lines per deletion, because visits_max may have been larger before
 
-Work = tuple[str, list[tuple[Any, ...]]]  # a statement, and the values of each line that it writes
+Work = tuple[str, Sequence[tuple[Any, ...]]]  # a statement, and the values of each line that it writes
 
 
 class Visited(NamedTuple):
@@ -122,6 +123,7 @@ class Journal:
                 connection.execute("BEGIN IMMEDIATE")  # locks the file
                 connection.execute("COMMIT")
                 journal_file.upgrade(connection)
+                journal_file.allocate(connection, path)
                 ending(path, "-shm").unlink(missing_ok=True)  # an index that the check of a crashed one's log has left
                 return cls(path, rows, connection, visits_max)
             except BaseException:
@@ -149,10 +151,16 @@ class Journal:
 
         `elapsed_s`, where it is given, is how long the agent has been in the run.
         """
-        work: list[Work] = [(PUT, [(name, self.rows.pack(name, row)) for name, row in effect.rows.items()])]
-        if effect.visit is not None:
-            work.append((VISIT, [_line(effect.visit, time_s, waited_s, compute_s)]))
-            work += self._dropped(effect.visit.number)
+        visits = [] if effect.visit is None else [line_of(effect.visit, time_s, waited_s, compute_s)]
+        self.write(effect.rows, visits, elapsed_s)
+
+    def write(self, rows: Mapping[str, Any], visits: Sequence[Visited], elapsed_s: float | None = None) -> None:
+        """The same, of several effects: the newest of each row, and all their visits."""
+        work: list[Work] = [(PUT, [(name, self.rows.pack(name, row)) for name, row in rows.items()])]
+        if visits:
+            work.append((VISIT, visits))
+            for visit in visits:
+                work += self._dropped(visit.number)
         if elapsed_s is not None:
             work.append((ABOUT, [(ELAPSED, repr(elapsed_s))]))
         self._write(work)
@@ -222,6 +230,7 @@ class Journal:
                 raise
 
 
-def _line(visit: Visit, time_s: float, waited_s: float, compute_s: float) -> Visited:
+def line_of(visit: Visit, time_s: float, waited_s: float, compute_s: float) -> Visited:
+    """A visit as a line of the record, with digests of the parcels."""
     digests, times = (digest(visit.before), digest(visit.after)), (time_s, waited_s, compute_s)
     return Visited(visit.number, visit.token, *visit.epoch, visit.hop, visit.giver, *times, *digests)

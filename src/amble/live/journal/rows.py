@@ -91,7 +91,8 @@ def _apart(kind: str, row: Any) -> tuple[Any, Tree]:
     if kind == "share":
         return row.epoch, row.share
     if kind == "custody":
-        return row._replace(message=row.message._replace(payload=None)), row.message.payload
+        *known, payload = row.message
+        return ((*known, None), *row[1:]), payload
     if kind == "stopped":
         return row._replace(result=b""), row.result
     return row, None

@@ -17,8 +17,10 @@ from cryptography.exceptions import InvalidSignature
 from amble.errors import AmbleError, is_number
 from amble.live.trust import certificates
 from amble.live.trust.certificates import common_name, read_certificate, read_key
+from amble.live.trust.files import AUTHORITY as AUTHORITY
+from amble.live.trust.files import CERTIFICATE as CERTIFICATE
+from amble.live.trust.files import KEY as KEY
 
-CERTIFICATE, KEY, AUTHORITY = "certificate.pem", "key.pem", "authority.pem"
 SOON = timedelta(days=30)
 DAYS_MAX, AUTHORITY_DAYS_MAX = 3650, 36_500
 

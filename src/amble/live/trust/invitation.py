@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from amble.errors import AmbleError
 from amble.live import toml
 from amble.live.codec import msgspec
-from amble.live.trust import identity
+from amble.live.trust import files, identity
 from amble.live.trust.certificates import read_certificate, read_key
 
-FILE, GUESTS = "invitation.json", "guests"  # the newcomer's own; and the folder of those that an agent has accepted
+FILE, GUESTS = files.INVITATION, "guests"  # and the folder of those that an agent has accepted
 BYTES_MAX = 2**16
 
 
