@@ -45,6 +45,7 @@ BENCHMARKS = {
     "relay": Benchmark("Cost to an accuracy", ("relay.py", "--ratio")),
     "estimators": Benchmark("Estimators", ("estimators.py",)),
     "journal": Benchmark("The journal", ("journal.py", "--ratio")),
+    "hops": Benchmark("Live hops", ("hops.py", "--ratio")),
     "start": Benchmark("Agents", ("start.py", "--ratio")),
 }
 PEERS = {"peers": Benchmark("Other packages", ("peers.py",))}

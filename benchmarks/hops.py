@@ -2,6 +2,7 @@
 
     python benchmarks/hops.py            # a ring of 8 agents, next to no computing: WPG with 11 unknowns
     python benchmarks/hops.py --tokens 3 --rounds 5
+    python benchmarks/hops.py --ratio    # as rows of the table of all benchmarks
 
 One token alone shows how long a hop takes; three tokens load both cores, and show what a hop costs.
 
@@ -38,6 +39,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from measure import parser, ratio_of, table
 
 import amble
 from amble.live.cluster.cluster import Cluster, configure, free_ports, rows_of
@@ -295,6 +297,15 @@ class Run:
         line("", "... without the disk's sync", "", *unsynced, f"{unsynced[0] / lone:.1f}", "", "", "")
         self.ratios.append([ratios(synced), ratios(hop)])
 
+    def pair(self, number):
+        """The live ring and the bare one, one after the other."""
+        rings = [
+            lambda: live(self.folder / f"live{self.tokens}-{number}", self.config, self.rows),
+            lambda: bare_ring(self.folder, list(self.config.agents), self.size, self.tokens, False),
+        ]
+        paces = [ring() for ring in rings[:: 1 if number % 2 else -1]]
+        return paces[:: 1 if number % 2 else -1]
+
     def summary(self):
         for what, ratios in zip(("synced", "live"), np.median(self.ratios, axis=0), strict=True):
             _, wait, pace, cpu = ratios
@@ -303,19 +314,36 @@ class Run:
                   f"{cpu:.1f} times its CPU time; {pace:.1f} times fewer hops are made")  # fmt: skip
 
 
-def main(rounds, tokens):
+@contextlib.contextmanager
+def prepared(tokens):
+    """A Run for each number of tokens, in a folder that is deleted at the end."""
     data = amble.load("diabetes")
     problem = amble.Problem.from_arrays(data.X, data.y, agents=AGENTS, ridge=1e-2)
-    print(f"{AGENTS} agents in a ring, {os.cpu_count()} cores\n")
-    line("round: tokens", "what", "hops/s", "median us", "CPU us a hop",
-         "to lone", "to bare ring", "hops/s to bare", "CPU to bare")  # fmt: skip
-    print("|---" * 9 + "|")
     with tempfile.TemporaryDirectory() as folder_name:
         folder = Path(folder_name)
         runs = [Run(folder, problem, rows_of(problem, data.X, data.y), count) for count in tokens]
         identity.make_authority(folder / "authority", "bare", 10)
         for name in runs[0].config.agents:
             identity.issue(folder / "authority", name, ["127.0.0.1"], folder / name, 9)
+        yield runs
+
+
+def ratio(rounds, tokens):
+    with prepared(tokens) as runs:
+        paces = [[run.pair(number) for run in runs] for number in range(1, rounds + 1)]
+    for count, pairs in zip(tokens, zip(*paces, strict=True), strict=True):
+        size = f"{AGENTS} agents, {count} token{'s' * (count > 1)}"
+        for what, field in (("a live hop, by the clock", "hop_us"), ("CPU time of a live hop", "cpu_us")):
+            costs = [(getattr(own, field) / 1e6, getattr(bare, field) / 1e6) for own, bare in pairs]
+            yield ratio_of(f"{what} ({size})", "a bare Zenoh ring", costs, "us")
+
+
+def main(rounds, tokens):
+    print(f"{AGENTS} agents in a ring, {os.cpu_count()} cores\n")
+    line("round: tokens", "what", "hops/s", "median us", "CPU us a hop",
+         "to lone", "to bare ring", "hops/s to bare", "CPU to bare")  # fmt: skip
+    print("|---" * 9 + "|")
+    with prepared(tokens) as runs:
         for number in range(1, rounds + 1):
             for run in runs:
                 run.round(number)
@@ -325,13 +353,16 @@ def main(rounds, tokens):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--tokens", type=int, nargs="+", default=TOKENS)
-    parser.add_argument("--bare", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--tokens", type=int, nargs="+", default=TOKENS)
+    options.add_argument("--ratio", action="store_true")
+    options.add_argument("--bare", help=argparse.SUPPRESS)
+    arguments = options.parse_args()
     if arguments.bare:
         folder, *others = json.loads(arguments.bare)
         bare_agent(Path(folder), *others)
+    elif arguments.ratio:
+        table(ratio(arguments.rounds, arguments.tokens), arguments.json)
     else:
         main(arguments.rounds, arguments.tokens)
