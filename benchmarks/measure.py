@@ -137,8 +137,7 @@ def cells(row: Row) -> list[str]:
     """What a table shows of a row."""
     if row.ratio is None:
         return [row.what, row.reference, "-", row.reason, "-"]
-    ends = (row.low, row.high)
-    spread = f"{ratio_text(row.low)} to {ratio_text(row.high)}" if row.repeats and None not in ends else "exact"
+    spread = {0: "exact", 1: "one run"}.get(row.repeats) or f"{ratio_text(row.low or 0)} to {ratio_text(row.high or 0)}"
     return [row.what, row.reference, ratio_text(row.ratio), spread, f"{number_text(row.cost or 0)} {row.unit}"]
 
 

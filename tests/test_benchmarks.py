@@ -127,6 +127,6 @@ def test_two_that_do_not_do_the_same_have_no_ratio():
     models = np.array([[1.0, -2.0]])
     measure.check_equal("one and two", models * (1 + 1e-12), models)
     with pytest.raises(SystemExit, match="one and two: the models are 5e-04 of their largest number apart"):
-        measure.check_equal("one and two", models + [0.001, 0], models)
+        measure.check_equal("one and two", models + np.array([0.001, 0.0]), models)
     with pytest.raises(SystemExit, match="nan"):
         measure.check_equal("one and two", models * np.nan, models)
