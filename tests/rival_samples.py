@@ -13,7 +13,12 @@ N, P = 8, 4
 NETWORK = networks.random(N, 0.6, seed=1)
 
 
-GOSSIP = {"DGD": amble.DGD(alpha=0.1), "EXTRA": amble.EXTRA(alpha=0.1), "D-ADMM": amble.DADMM(rho=0.3)}
+GOSSIP = {
+    "DGD": amble.DGD(alpha=0.1),
+    "EXTRA": amble.EXTRA(alpha=0.1),
+    "DIGing": amble.DIGing(alpha=0.1),
+    "D-ADMM": amble.DADMM(rho=0.3),
+}
 
 
 SERVER = {"Central": amble.Central(tau=1.0), "FedAvg": amble.FedAvg(alpha=0.1, local_steps=3)}
@@ -98,6 +103,17 @@ def extra(alpha, W, rounds):
         yield x
 
 
+def diging(alpha, W, rounds):
+    """x' = W x - alpha y; y' = W y + grad f(x') - grad f(x), y^0 = grad f(x^0)."""
+    x = np.zeros((N, P))
+    y = grads(x)
+    for _ in range(rounds):
+        new = W @ x - alpha * y
+        y = W @ y + grads(new) - grads(x)
+        x = new
+        yield x
+
+
 def dadmm(rho, links, rounds):
     """x_i' = argmin f_i(x) + rho d_i |x|^2 - x.[rho (d_i x_i + sum_j x_j) - a_i];
     a_i' = a_i + rho (d_i x_i' - sum_j x_j')."""
@@ -112,6 +128,7 @@ def dadmm(rho, links, rounds):
 LITERAL = {
     "DGD": lambda method: dgd(method.alpha, metropolis_matrix(NETWORK), 30),
     "EXTRA": lambda method: extra(method.alpha, metropolis_matrix(NETWORK), 30),
+    "DIGing": lambda method: diging(method.alpha, metropolis_matrix(NETWORK), 30),
     "D-ADMM": lambda method: dadmm(method.rho, adjacency(NETWORK), 30),
 }
 
@@ -191,11 +208,12 @@ TUNED = {
     "WPG": amble.WPG(),
     "WADMM": amble.WADMM(),
     "PW-ADMM": amble.PWADMM(tokens=3),
-    **{label: methods.METHODS[label]() for label in ("DGD", "EXTRA", "D-ADMM", "Central", "SyncWalks", "FedAvg")},
+    **{label: methods.METHODS[label]() for label in GOSSIP},
+    **{label: methods.METHODS[label]() for label in ("Central", "SyncWalks", "FedAvg")},
 }
 
 
-SETTING = {"WPG": "alpha", "DGD": "alpha", "EXTRA": "alpha", "FedAvg": "alpha", "WADMM": "beta", "PW-ADMM": "beta"}
+SETTING = {label: "alpha" for label in ("WPG", "DGD", "EXTRA", "DIGing", "FedAvg")} | {"WADMM": "beta", "PW-ADMM": "beta"}
 
 
 class Pulled:

@@ -37,7 +37,7 @@ from rival_samples import (
 @pytest.mark.parametrize("engine", ["compiled", "plain"])
 @pytest.mark.parametrize("name", GOSSIP)
 def test_gossip_methods_are_their_formulas(name, engine):
-    """DGD, EXTRA and D-ADMM written out with dense matrices: every agent's x in each of 30 rounds."""
+    """DGD, EXTRA, DIGing and D-ADMM written out with dense matrices: every agent's x in each of 30 rounds."""
     found = rounds_of(engine, GOSSIP[name])
     expected = np.array(list(LITERAL[name](GOSSIP[name])))
     assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
@@ -102,13 +102,15 @@ def test_gossip_by_link_sums_as_the_matrix_does(name, monkeypatch):
 
 
 def test_costs_of_a_round():
-    """A gossip round costs 2|E| units, a server round 2N (for each of M tokens), of 8 p bytes each; it is N visits."""
+    """A gossip round costs 2|E| units, a server round 2N (for each of M tokens), of 8 p bytes each; it is N visits.
+    DIGing says two vectors, so its messages have 16 p bytes."""
     edges = len(NETWORK.edges)
-    units = {"DGD": 2 * edges, "EXTRA": 2 * edges, "D-ADMM": 2 * edges, "Central": 2 * N, "FedAvg": 2 * N}
+    units = {"DGD": 2 * edges, "EXTRA": 2 * edges, "DIGing": 2 * edges, "D-ADMM": 2 * edges}
+    units |= {"Central": 2 * N, "FedAvg": 2 * N}
     for name, each in {**units, "SyncWalks": 2 * N * 3}.items():
         run = go(ROUND[name], rounds=6, every=1, engine="plain")
         assert run.history["comm_units"].tolist() == [each * k for k in range(7)]
-        assert run.history["bytes"].tolist() == [each * 8 * P * k for k in range(7)]
+        assert run.history["bytes"].tolist() == [each * 8 * P * (1 + (name == "DIGing")) * k for k in range(7)]
         assert run.history["hop"].tolist() == [N * k for k in range(7)]
         assert go(ROUND[name], comm_units=3 * each + 1, engine="plain").recorded[-1] == 3
 

@@ -232,7 +232,7 @@ def _read() -> Any:
         method = with_traced(method, settings)
         local = state.x_sum / agents
         if is_round(method):
-            return jax.vmap(method.say)(state.agents).mean(axis=0), local
+            return jax.vmap(method.say)(state.agents).mean(axis=0)[: initial.shape[-1]], local
         return jax.vmap(rules(method, initial, penalty).estimate)(state.tokens).mean(axis=0), local
 
     return jax.jit(read, static_argnums=(0, 1))

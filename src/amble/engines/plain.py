@@ -84,7 +84,7 @@ class Plain:
         if is_round(self.method):
             N = self.problem.agents
             said = [self.method.say(tree_map(lambda a: a[i], state.agents)) for i in range(N)]  # noqa: B023
-            return sum(said, np.zeros_like(self.initial)) / N, local
+            return np.mean(said, axis=0)[: len(self.initial)], local
         rule, M = rules(self.method, self.initial, self.problem.penalty), self.method.tokens
         tokens = [tree_map(lambda a: a[m], state.tokens) for m in range(M)]  # noqa: B023
         return sum((rule.estimate(token) for token in tokens), np.zeros_like(self.initial)) / M, local

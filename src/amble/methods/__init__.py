@@ -17,6 +17,9 @@ A round method has `agent`, `say(agent)`, `round(f, agent, heard, degree)` and `
     mixed   the sum over its neighbours and itself with the network's Metropolis weights
     sum     the plain sum over its neighbours, of which there are `degree`
     mean    the mean over all agents, from a server
+
+An agent says one vector: first the p numbers of which the mean over agents is the model, then whatever else it wants
+mixed in the same way. A method that says more than p numbers has `message_numbers(p)`.
 """
 
 import warnings
@@ -37,6 +40,7 @@ from amble.methods.boards import BoardRules
 from amble.methods.copies import CopyRules
 from amble.methods.gifts import GiftRules
 from amble.methods.optional import for_problem, needs, positive, tokens
+from amble.methods.optional import message_numbers as said_numbers
 from amble.methods.own import explained
 from amble.methods.parameters import check_settings
 from amble.methods.parts import check_parts
@@ -86,7 +90,7 @@ def rules(method: Method, start: Array | None = None, penalty: Penalty | None = 
 
 def message_numbers(method: Method, p: int, penalty: Penalty | None = None) -> int:
     """How many numbers one message holds."""
-    return p if is_round(method) else int(rules(method, None, penalty).message_numbers(p))
+    return said_numbers(method, p) if is_round(method) else int(rules(method, None, penalty).message_numbers(p))
 
 
 def round_units(method: Method, network: Links) -> int:
@@ -98,7 +102,7 @@ def round_units(method: Method, network: Links) -> int:
 
 def first_state(method: Method, p: int) -> dict[str, Tree]:
     """The initial state of one agent, slot and token, for a loss of which only the dimension is known."""
-    start, unknown_loss = np.zeros(p), cast(Objective, SimpleNamespace(curvature=0.0))
+    start, unknown_loss = np.zeros(p), cast(Objective, SimpleNamespace(curvature=0.0, grad=np.zeros_like))
     if is_round(method):
         return {"agents": method.agent(unknown_loss, start), "slots": (), "tokens": ()}
     rule = rules(method)

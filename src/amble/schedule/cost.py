@@ -57,7 +57,7 @@ def measured(method: Method, problem: Problem, clock: Callable[[], float] = time
         if lap >= CALIBRATED_LAPS_LEAST and time.perf_counter() - begun > CALIBRATED_S:
             laps = laps[:lap]
             break
-        heard = np.mean([agent.x for agent in agents], axis=0)
+        heard = np.mean([method.say(agent) if is_round(method) else agent.x for agent in agents], axis=0)
         for i, f in enumerate(losses):
             begin = clock()
             agents[i] = visit(i, f, agents[i], heard)
