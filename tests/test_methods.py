@@ -38,6 +38,7 @@ FORMS = {
     "DGD": amble.DGD(alpha=0.1),
     "EXTRA": amble.EXTRA(alpha=0.1),
     "DIGing": amble.DIGing(alpha=0.1),
+    "DATOS": amble.DATOS(),
     "D-ADMM": amble.DADMM(rho=0.1),
     "Central": amble.Central(tau=1.0),
     "SyncWalks": amble.SyncWalks(tau=0.3, tokens=3),

@@ -6,7 +6,7 @@ import numpy as np
 
 from amble.arrays import Array, Tree, tree_map
 from amble.engines import State, first_lost
-from amble.methods import Method, RoundMethod, is_round, rules
+from amble.methods import Method, RoundMethod, agrees, is_round, rules
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 from amble.schedule.rounds import Rounds
@@ -61,7 +61,11 @@ class Plain:
         before = [tree_map(lambda a: a[i], state.agents) for i in range(N)]  # noqa: B023
         heard = self._hear(method, np.stack([method.say(agent) for agent in before]))
         degrees = self.network.degrees.astype(np.float64)
-        agents = stack([method.round(self.problem.objective(i), before[i], heard[i], degrees[i]) for i in range(N)])
+        after = [method.round(self.problem.objective(i), before[i], heard[i], degrees[i]) for i in range(N)]
+        if agrees(method):
+            least = np.min([method.offer(agent) for agent in after])
+            after = [method.agreed(self.problem.objective(i), after[i], least) for i in range(N)]
+        agents = stack(after)
         x_sum = agents.x.sum(axis=0)
         return State(agents, (), (), x_sum, first_lost(np, state.lost, x_sum, k))
 

@@ -158,7 +158,8 @@ def _step(method: Any, f: Any, xp: Any, state: tuple[Any, ...], k: int) -> tuple
         method,
         f"say returns shape {np.shape(said)}; it must be {shape}, which message_numbers(p) can change.",
     )
-    return (rule.round(f, state[0], said + xp.full(shape, 0.1 * (k + 1)), xp.asarray(3.0)),)
+    after = rule.round(f, state[0], said + xp.full(shape, 0.1 * (k + 1)), xp.asarray(3.0))
+    return (rule.agreed(f, after, rule.offer(after)),) if methods.agrees(method) else (after,)
 
 
 def _model(method: Any, state: tuple[Any, ...]) -> Any:
