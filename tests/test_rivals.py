@@ -159,18 +159,6 @@ def test_datos_needs_no_step(loss):
         assert np.abs(run.state.agents.d.sum(axis=0)).max() < 1e-9 * np.abs(run.state.agents.g).max()
 
 
-def test_datos_asks_an_objective_of_ones_own_for_its_curvature():
-    class Plain:
-        def value(self, w):
-            return 0.5 * w @ w
-
-        def grad(self, w):
-            return w
-
-    with pytest.raises(AmbleError, match="DATOS calls curvature of your objectives, and they have none; give them one"):
-        go(amble.DATOS(), amble.Problem.from_objectives([Plain() for _ in range(N)], P), rounds=3)
-
-
 @pytest.mark.parametrize("name", GOSSIP)
 def test_gossip_alone_never_communicates(name):
     """One agent has no links: no units to stop by, and a sentence that says so, as for tokens."""

@@ -3,12 +3,13 @@
 from typing import ClassVar, NamedTuple, final
 
 from amble.arrays import Array, Number, namespace, while_loop
-from amble.losses.objective import Objective
+from amble.losses.objective import Objective, number_of
 from amble.methods.parameters import method
 
 MIX = 0.45  # c, of (0, 1/2): the weight of W
 DELTA = 0.9  # of (0, 1]
 FIRST = 10.0  # alpha^{-1}, over the mean curvature: too large, so that the first searches decide
+UNSAID = 1e-5  # the curvature of an objective of your own that says none: the first step is then 1e6
 HALVINGS_MAX = 60  # in one search
 ROUNDING = 1e-13  # of |f_i(x)| + |f_i(0)|: a difference of two values that is smaller says nothing
 
@@ -57,7 +58,6 @@ class DATOS:
 
     label: ClassVar[str] = "DATOS"
     work: ClassVar[dict[str, int]] = {"grad": 1, "value": 2}  # one trial: later ones hardly ever happen
-    needs: ClassVar[tuple[str, ...]] = ("curvature",)
     hears: ClassVar[str] = "mixed"
     positive: ClassVar[tuple[str, ...]] = ()
 
@@ -66,7 +66,7 @@ class DATOS:
 
     def agent(self, f: Objective, start: Array) -> Agent:
         xp, zero = namespace(start), 0 * start
-        alpha, size = FIRST / xp.maximum(f.curvature, 1e-300), xp.abs(f.value(zero))
+        alpha, size = FIRST / xp.maximum(number_of(f, "curvature", UNSAID), 1e-300), xp.abs(f.value(zero))
         return Agent(start, zero, f.grad(start), alpha, start, zero, size)
 
     def say(self, agent: Agent) -> Array:
