@@ -13,7 +13,13 @@ N, P = 8, 4
 NETWORK = networks.random(N, 0.6, seed=1)
 
 
-GOSSIP = {"DGD": amble.DGD(alpha=0.1), "EXTRA": amble.EXTRA(alpha=0.1), "D-ADMM": amble.DADMM(rho=0.3)}
+GOSSIP = {
+    "DGD": amble.DGD(alpha=0.1),
+    "EXTRA": amble.EXTRA(alpha=0.1),
+    "DIGing": amble.DIGing(alpha=0.1),
+    "DATOS": amble.DATOS(),
+    "D-ADMM": amble.DADMM(rho=0.3),
+}
 
 
 SERVER = {"Central": amble.Central(tau=1.0), "FedAvg": amble.FedAvg(alpha=0.1, local_steps=3)}
@@ -98,6 +104,37 @@ def extra(alpha, W, rounds):
         yield x
 
 
+def diging(alpha, W, rounds):
+    """x' = W x - alpha y; y' = W y + grad f(x') - grad f(x), y^0 = grad f(x^0)."""
+    x = np.zeros((N, P))
+    y = grads(x)
+    for _ in range(rounds):
+        new = W @ x - alpha * y
+        y = W @ y + grads(new) - grads(x)
+        x = new
+        yield x
+
+
+def datos(V, rounds, alpha):
+    """x^{1/2} = V x; d^{1/2} = V (grad f(x) + d); alpha_i halved until f_i(x+) <= f_i(x_i) + grad f_i(x_i).(x+ - x_i) +
+    0.9/(2 alpha_i) |x+ - x_i|^2 at x+ = x_i^{1/2} - alpha_i d_i^{1/2}; alpha' = min_i alpha_i;
+    x' = x^{1/2} - alpha' d^{1/2}; d' = d^{1/2} + (x - x^{1/2})/alpha' - grad f(x)."""
+    x, d = np.zeros((N, P)), np.zeros((N, P))
+    for _ in range(rounds):
+        x_half, d_half, offers = V @ x, V @ (grads(x) + d), []
+        for i in range(N):
+            step = alpha[i]
+            while True:
+                move = x_half[i] - step * d_half[i] - x[i]
+                if 0.5 * move @ A[i] @ move <= 0.9 / (2 * step) * move @ move:  # f_i is quadratic
+                    break
+                step /= 2
+            offers.append(step)
+        alpha = np.full(N, min(offers))
+        x, d = x_half - alpha[0] * d_half, d_half + (x - x_half) / alpha[0] - grads(x)
+        yield x
+
+
 def dadmm(rho, links, rounds):
     """x_i' = argmin f_i(x) + rho d_i |x|^2 - x.[rho (d_i x_i + sum_j x_j) - a_i];
     a_i' = a_i + rho (d_i x_i' - sum_j x_j')."""
@@ -112,6 +149,10 @@ def dadmm(rho, links, rounds):
 LITERAL = {
     "DGD": lambda method: dgd(method.alpha, metropolis_matrix(NETWORK), 30),
     "EXTRA": lambda method: extra(method.alpha, metropolis_matrix(NETWORK), 30),
+    "DIGing": lambda method: diging(method.alpha, metropolis_matrix(NETWORK), 30),
+    "DATOS": lambda method: datos(  # noqa: ARG005
+        0.55 * np.eye(N) + 0.45 * metropolis_matrix(NETWORK), 30, 10 / np.trace(A, axis1=1, axis2=2) * P
+    ),
     "D-ADMM": lambda method: dadmm(method.rho, adjacency(NETWORK), 30),
 }
 
@@ -191,11 +232,12 @@ TUNED = {
     "WPG": amble.WPG(),
     "WADMM": amble.WADMM(),
     "PW-ADMM": amble.PWADMM(tokens=3),
-    **{label: methods.METHODS[label]() for label in ("DGD", "EXTRA", "D-ADMM", "Central", "SyncWalks", "FedAvg")},
+    **{label: methods.METHODS[label]() for label in GOSSIP if label != "DATOS"},
+    **{label: methods.METHODS[label]() for label in ("Central", "SyncWalks", "FedAvg")},
 }
 
 
-SETTING = {"WPG": "alpha", "DGD": "alpha", "EXTRA": "alpha", "FedAvg": "alpha", "WADMM": "beta", "PW-ADMM": "beta"}
+SETTING = dict.fromkeys(("WPG", "DGD", "EXTRA", "DIGing", "FedAvg"), "alpha") | {"WADMM": "beta", "PW-ADMM": "beta"}
 
 
 class Pulled:

@@ -88,8 +88,8 @@ def test_a_new_method_is_picked_up_everywhere(copy):
         "tokens=1)",
         "True",
     ]
-    tuned = "from amble.paper import plan\nprint({job.method.label for job in plan.jobs() if job.tuned})"
-    assert "Incremental" in python(copy, tuned)
+    planned = "from amble.paper import plan\nprint({job.method.label for job in plan.jobs()})"
+    assert "Incremental" not in python(copy, planned)  # the paper's runs are a list of their own
     run(copy, "docs/lists.py")
     assert re.search(
         r"^\| Incremental \| walks \| alpha=0.1, tokens=1 \|", (copy / "docs/methods.md").read_text(), re.M

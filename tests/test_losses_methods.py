@@ -21,6 +21,8 @@ METHODS = {
     "Relay full": amble.Relay(form="full"),
     "DGD": amble.DGD(alpha=0.05),
     "EXTRA": amble.EXTRA(alpha=0.05),
+    "DIGing": amble.DIGing(alpha=0.05),
+    "DATOS": amble.DATOS(),
     "D-ADMM": amble.DADMM(rho=0.3),
     "Central": amble.Central(),
     "SyncWalks": amble.SyncWalks(),

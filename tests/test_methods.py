@@ -37,6 +37,8 @@ FORMS = {
     "Relay, gradient, 3 tokens": amble.Relay(tokens=3, form="gradient"),
     "DGD": amble.DGD(alpha=0.1),
     "EXTRA": amble.EXTRA(alpha=0.1),
+    "DIGing": amble.DIGing(alpha=0.1),
+    "DATOS": amble.DATOS(),
     "D-ADMM": amble.DADMM(rho=0.1),
     "Central": amble.Central(tau=1.0),
     "SyncWalks": amble.SyncWalks(tau=0.3, tokens=3),
@@ -215,6 +217,7 @@ DIVERGING = {
     "gAPI-BCD": (amble.GAPIBCD(tau=0.01, tokens=3, rho=0.1), "tau"),
     "DGD": (amble.DGD(alpha=50.0), "alpha"),
     "EXTRA": (amble.EXTRA(alpha=50.0), "alpha"),
+    "DIGing": (amble.DIGing(alpha=50.0), "alpha"),
     "FedAvg": (amble.FedAvg(alpha=50.0, local_steps=5), "alpha"),
 }
 

@@ -2,6 +2,7 @@
 
 import heapq
 
+import networkx as nx
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,6 +10,7 @@ from scipy import stats
 import amble
 from amble import AmbleError, engines, networks
 from amble.engines import compiled
+from amble.networks.network import layers
 from amble.schedule import rounds as clock
 from amble.schedule import timing as timings
 from rival_samples import (
@@ -37,7 +39,7 @@ from rival_samples import (
 @pytest.mark.parametrize("engine", ["compiled", "plain"])
 @pytest.mark.parametrize("name", GOSSIP)
 def test_gossip_methods_are_their_formulas(name, engine):
-    """DGD, EXTRA and D-ADMM written out with dense matrices: every agent's x in each of 30 rounds."""
+    """DGD, EXTRA, DIGing, DATOS and D-ADMM written out with dense matrices: every agent's x in each of 30 rounds."""
     found = rounds_of(engine, GOSSIP[name])
     expected = np.array(list(LITERAL[name](GOSSIP[name])))
     assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
@@ -102,15 +104,59 @@ def test_gossip_by_link_sums_as_the_matrix_does(name, monkeypatch):
 
 
 def test_costs_of_a_round():
-    """A gossip round costs 2|E| units, a server round 2N (for each of M tokens), of 8 p bytes each; it is N visits."""
+    """A gossip round costs 2|E| units, a server round 2N (for each of M tokens), of 8 p bytes each; it is N visits.
+    DIGing says two vectors, so its messages have 16 p bytes."""
     edges = len(NETWORK.edges)
-    units = {"DGD": 2 * edges, "EXTRA": 2 * edges, "D-ADMM": 2 * edges, "Central": 2 * N, "FedAvg": 2 * N}
+    units = {"DGD": 2 * edges, "EXTRA": 2 * edges, "DIGing": 2 * edges, "D-ADMM": 2 * edges}
+    units |= {"Central": 2 * N, "FedAvg": 2 * N}
     for name, each in {**units, "SyncWalks": 2 * N * 3}.items():
         run = go(ROUND[name], rounds=6, every=1, engine="plain")
         assert run.history["comm_units"].tolist() == [each * k for k in range(7)]
-        assert run.history["bytes"].tolist() == [each * 8 * P * k for k in range(7)]
+        assert run.history["bytes"].tolist() == [each * 8 * P * (1 + (name == "DIGing")) * k for k in range(7)]
         assert run.history["hop"].tolist() == [N * k for k in range(7)]
         assert go(ROUND[name], comm_units=3 * each + 1, engine="plain").recorded[-1] == 3
+
+
+def test_costs_of_agreeing_on_a_number():
+    """DATOS: 2|E| messages of 16 p bytes, and 2(N - 1) of 8 bytes for the minimum."""
+    links, tree = 2 * len(NETWORK.edges), 2 * (N - 1)
+    run = go(amble.DATOS(), rounds=4, every=1, engine="plain")
+    assert run.history["comm_units"].tolist() == [(links + tree) * k for k in range(5)]
+    assert run.history["bytes"].tolist() == [(links * 16 * P + tree * 8) * k for k in range(5)]
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_layers_are_the_distances_from_agent_0(network):
+    graph = nx.Graph(network.edges.tolist())
+    graph.add_nodes_from(range(network.agents))
+    distances = nx.single_source_shortest_path_length(graph, 0)
+    found = {int(i): depth for depth, layer in enumerate(layers(network)) for i in layer}
+    assert found == distances
+
+
+def test_agreeing_waits_for_the_slowest_message_of_each_layer():
+    """Two layers of 3 and 2 agents: the mean of the slowest of n uniform times is n/(n+1), each layer counts twice."""
+    spans = clock.agreement(np.array([0.0, 1.0, 0.0]), seed=1, rounds=40_000, layers=[3, 2])
+    assert abs(spans.mean() - 2 * (3 / 4 + 2 / 3)) < 0.01
+    assert not clock.agreement(np.array([0.0, 1.0, 0.0]), seed=1, rounds=5, layers=[]).any()
+
+
+@pytest.mark.parametrize("loss", ["least squares", "logistic", "softmax"])
+def test_datos_needs_no_step(loss):
+    """Linear convergence with nothing to set, whatever the units of the losses."""
+    for units in (1e-3, 1e3):
+        rng = np.random.default_rng(2)
+        X = rng.normal(size=(160, 3))
+        y = X @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=160)
+        task = "regression" if loss == "least squares" else "classification"
+        y = y if task == "regression" else np.digitize(y, [0.0] if loss == "logistic" else [-1.0, 1.0])
+        problem = amble.Problem.from_arrays(
+            units * X, y, task=task, agents=N, ridge=1e-2 * units**2, intercept=False, scale=False
+        )
+        run = go(amble.DATOS(), problem, rounds=600, every=600)
+        assert run.history["distance"][-1] < 1e-8
+        assert len(np.unique(run.state.agents.alpha)) == 1
+        assert np.abs(run.state.agents.d.sum(axis=0)).max() < 1e-9 * np.abs(run.state.agents.g).max()
 
 
 @pytest.mark.parametrize("name", GOSSIP)
@@ -121,10 +167,13 @@ def test_gossip_alone_never_communicates(name):
 
 
 def test_a_round_waits_for_its_slowest_agent_and_link():
-    """Gossip: the slowest visit, then the slowest link. A server: hear, compute, say, for the slowest agent."""
+    """Gossip: the slowest visit, then the slowest link. A server: hear, compute, say, for the slowest agent.
+    DATOS: also up a tree of the network and down again."""
     slow = timings.link(1.0, compute=0.5, slowdown={1: 4.0})
+    depth = max(nx.single_source_shortest_path_length(nx.Graph(NETWORK.edges.tolist()), 0).values())
     for name, method in ROUND.items():
-        each = 2.0 + 1.0 if name in GOSSIP else 1.0 + 2.0 + 1.0
+        agreeing = 2 * depth if name == "DATOS" else 0
+        each = 2.0 + 1.0 + agreeing if name in GOSSIP else 1.0 + 2.0 + 1.0
         assert np.allclose(go(method, rounds=6, timing=slow, engine="plain").schedule.time_s, each * np.arange(1, 7))
     by_bytes = timings.link(0.0, bytes_per_s=8 * P, compute=0.0)
     assert np.allclose(go(ROUND["DGD"], rounds=3, timing=by_bytes, engine="plain").schedule.time_s, [1, 2, 3])

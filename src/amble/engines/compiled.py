@@ -11,7 +11,7 @@ from amble.arrays import Array, Indices, Tree
 from amble.engines import State, first_lost
 from amble.errors import AmbleError, need
 from amble.losses.penalty import Penalty
-from amble.methods import Method, RoundMethod, TokenMethod, is_round, rules
+from amble.methods import Method, RoundMethod, TokenMethod, agrees, is_round, rules
 from amble.methods.parameters import traced, with_traced
 from amble.networks.network import Network
 from amble.problem.problem import Problem
@@ -213,6 +213,9 @@ def _rounds() -> Any:
         def one(k: Any, state: State) -> State:
             heard = hear(links, jax.vmap(rule.say)(state.agents))
             agents = jax.vmap(rule.round)(objectives, state.agents, heard, links["degree"])
+            if agrees(rule):
+                least: Any = jnp.min(jax.vmap(rule.offer)(agents))
+                agents = jax.vmap(rule.agreed, (0, 0, None))(objectives, agents, least)
             x_sum = agents.x.sum(axis=0)
             return State(agents, (), (), x_sum, first_lost(jnp, state.lost, x_sum, k))
 
@@ -232,7 +235,7 @@ def _read() -> Any:
         method = with_traced(method, settings)
         local = state.x_sum / agents
         if is_round(method):
-            return jax.vmap(method.say)(state.agents).mean(axis=0), local
+            return jax.vmap(method.say)(state.agents).mean(axis=0)[: initial.shape[-1]], local
         return jax.vmap(rules(method, initial, penalty).estimate)(state.tokens).mean(axis=0), local
 
     return jax.jit(read, static_argnums=(0, 1))

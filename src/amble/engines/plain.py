@@ -6,7 +6,7 @@ import numpy as np
 
 from amble.arrays import Array, Tree, tree_map
 from amble.engines import State, first_lost
-from amble.methods import Method, RoundMethod, is_round, rules
+from amble.methods import Method, RoundMethod, agrees, is_round, rules
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 from amble.schedule.rounds import Rounds
@@ -61,7 +61,11 @@ class Plain:
         before = [tree_map(lambda a: a[i], state.agents) for i in range(N)]  # noqa: B023
         heard = self._hear(method, np.stack([method.say(agent) for agent in before]))
         degrees = self.network.degrees.astype(np.float64)
-        agents = stack([method.round(self.problem.objective(i), before[i], heard[i], degrees[i]) for i in range(N)])
+        after = [method.round(self.problem.objective(i), before[i], heard[i], degrees[i]) for i in range(N)]
+        if agrees(method):
+            least = np.min([method.offer(agent) for agent in after])
+            after = [method.agreed(self.problem.objective(i), after[i], least) for i in range(N)]
+        agents = stack(after)
         x_sum = agents.x.sum(axis=0)
         return State(agents, (), (), x_sum, first_lost(np, state.lost, x_sum, k))
 
@@ -84,7 +88,7 @@ class Plain:
         if is_round(self.method):
             N = self.problem.agents
             said = [self.method.say(tree_map(lambda a: a[i], state.agents)) for i in range(N)]  # noqa: B023
-            return sum(said, np.zeros_like(self.initial)) / N, local
+            return np.mean(said, axis=0)[: len(self.initial)], local
         rule, M = rules(self.method, self.initial, self.problem.penalty), self.method.tokens
         tokens = [tree_map(lambda a: a[m], state.tokens) for m in range(M)]  # noqa: B023
         return sum((rule.estimate(token) for token in tokens), np.zeros_like(self.initial)) / M, local

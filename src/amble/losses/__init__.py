@@ -19,7 +19,7 @@ Every objective has
                                    loss with straight parts); Relay's full form adds it while the token moves
     share                          the agent's part in the sum: 1, or N d_i / D where rows are weighed
     quadratic                      whether the Hessian is the same everywhere
-    flops(kind)                    operations of one "grad", "prox" or "hessian", for the fixed cost model
+    flops(kind)                    operations of one "value", "grad", "prox" or "hessian", for the fixed cost model
 
 and is a NamedTuple of arrays, so that agents are stacked by stacking arrays and the same code runs on NumPy and JAX.
 An objective of your own needs `grad` or `prox`, whichever the method calls, and `value` for the curves.

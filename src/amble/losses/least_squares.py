@@ -110,5 +110,5 @@ class LeastSquares(NamedTuple):
 
     def flops(self, kind: str) -> Array:
         p = self.b.shape[-1]
-        each = {"grad": 2.0 * p * p, "hessian": 1.0 * p * p, "prox": 4.0 * p * p + 4.0 * p}[kind]
+        each = {"value": 2.0 * p * p, "grad": 2.0 * p * p, "hessian": 1.0 * p * p, "prox": 4.0 * p * p + 4.0 * p}[kind]
         return each + 0.0 * self.c

@@ -104,7 +104,9 @@ def minimise(
 
 
 def flops(kind: str, rows: Array, p: int) -> Array:
-    """Operations of one "grad", "prox" or "hessian" of a loss of x.w, for the fixed cost model."""
+    """Operations of one "value", "grad", "prox" or "hessian" of a loss of x.w, for the fixed cost model."""
+    if kind == "value":
+        return 2.0 * rows * p
     if kind == "grad":
         return 4.0 * rows * p
     if kind == "hessian":

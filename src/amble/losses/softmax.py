@@ -175,6 +175,8 @@ class Softmax(NamedTuple):
     def flops(self, kind: str) -> Array:
         q = self.ridge.shape[-1]
         d = (self.rows > 0).sum(axis=-1)
+        if kind == "value":
+            return 2.0 * d * q
         if kind == "grad":
             return 4.0 * d * q
         if kind == "hessian":

@@ -17,6 +17,14 @@ A round method has `agent`, `say(agent)`, `round(f, agent, heard, degree)` and `
     mixed   the sum over its neighbours and itself with the network's Metropolis weights
     sum     the plain sum over its neighbours, of which there are `degree`
     mean    the mean over all agents, from a server
+
+An agent says one vector: first the p numbers of which the mean over agents is the model, then whatever else it wants
+mixed in the same way. A method that says more than p numbers has `message_numbers(p)`. One that has
+
+    offer(agent)                        a number, after `round`
+    agreed(f, agent, least)             -> agent, with the least number that any agent offered
+
+ends each round by agreeing on a number: up a spanning tree and down again, 2(N - 1) messages of one number.
 """
 
 import warnings
@@ -37,6 +45,7 @@ from amble.methods.boards import BoardRules
 from amble.methods.copies import CopyRules
 from amble.methods.gifts import GiftRules
 from amble.methods.optional import for_problem, needs, positive, tokens
+from amble.methods.optional import message_numbers as said_numbers
 from amble.methods.own import explained
 from amble.methods.parameters import check_settings
 from amble.methods.parts import check_parts
@@ -49,6 +58,7 @@ from amble.methods.protocol import (
     Rules,
     TokenMethod,
     TokenRules,
+    agrees,
     is_copy,
     is_gift,
     is_round,
@@ -56,12 +66,13 @@ from amble.methods.protocol import (
 
 Kind = TypeVar("Kind", bound=Method)
 _KINDS: list[Any] = [kind for kind in vars(registry).values() if isinstance(kind, type)]
+NUMBER_BYTES = 8
 METHODS: dict[str, type[Any]] = {kind.label: kind for kind in _KINDS}
 
 __all__ = [
-    "METHODS", "Method", "RoundMethod", "TokenMethod", "check", "check_penalty", "first_state", "from_settings",
-    "is_gift", "is_round", "message_numbers", "positive", "round_units", "rules", "settings", "tokens", "tunable",
-    "with_setting",
+    "METHODS", "Method", "RoundMethod", "TokenMethod", "agrees", "check", "check_penalty", "first_state",
+    "from_settings", "is_gift", "is_round", "message_numbers", "positive", "round_bytes", "round_units", "rules",
+    "settings", "tokens", "tunable", "with_setting",
 ]  # fmt: skip
 
 
@@ -86,19 +97,31 @@ def rules(method: Method, start: Array | None = None, penalty: Penalty | None = 
 
 def message_numbers(method: Method, p: int, penalty: Penalty | None = None) -> int:
     """How many numbers one message holds."""
-    return p if is_round(method) else int(rules(method, None, penalty).message_numbers(p))
+    return said_numbers(method, p) if is_round(method) else int(rules(method, None, penalty).message_numbers(p))
 
 
 def round_units(method: Method, network: Links) -> int:
-    """Messages in a round: two per link, or with a server two per agent (for each of M tokens, if there are M)."""
+    """Messages in a round: two per link, or with a server two per agent (for each of M tokens, if there are M); and
+    those that carry one number, where agents agree on one."""
     if is_round(method) and method.hears == "mean":
         return 2 * network.agents * tokens(method)
-    return 2 * len(network.edges)
+    return 2 * len(network.edges) + agreeing_units(method, network)
+
+
+def agreeing_units(method: Method, network: Links) -> int:
+    """Messages of one number in a round: up a spanning tree and down again."""
+    return 2 * (network.agents - 1) if agrees(method) else 0
+
+
+def round_bytes(method: Method, network: Links, message_bytes: int) -> int:
+    """Bytes of all messages in a round, those with one number included."""
+    short = agreeing_units(method, network)
+    return (round_units(method, network) - short) * message_bytes + short * NUMBER_BYTES
 
 
 def first_state(method: Method, p: int) -> dict[str, Tree]:
     """The initial state of one agent, slot and token, for a loss of which only the dimension is known."""
-    start, unknown_loss = np.zeros(p), cast(Objective, SimpleNamespace(curvature=0.0))
+    start, unknown_loss = np.zeros(p), cast(Objective, SimpleNamespace(curvature=0.0, grad=np.zeros_like, value=np.sum))
     if is_round(method):
         return {"agents": method.agent(unknown_loss, start), "slots": (), "tokens": ()}
     rule = rules(method)

@@ -34,6 +34,12 @@ def tokens(method: object) -> int:
     return int(getattr(method, "tokens", 1))
 
 
+def message_numbers(method: object, p: int) -> int:
+    """How many numbers an agent says in a round: p, its model, or more."""
+    count = getattr(method, "message_numbers", None)
+    return p if count is None else int(count(p))
+
+
 def own_flops(method: object, p: int) -> float:
     """Operations besides the objective's, for p unknowns."""
     count = getattr(method, "own_flops", None)

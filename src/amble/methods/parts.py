@@ -17,7 +17,7 @@ PARTS = {
 }
 WEIGH = ("agents", "scalar", "full")
 HEARS = ("mixed", "sum", "mean")
-WORK = ("grad", "prox", "hessian")
+WORK = ("grad", "prox", "hessian", "value")
 
 
 def check_parts(method: Any) -> None:

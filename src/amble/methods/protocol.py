@@ -101,6 +101,13 @@ class RoundMethod(Labelled, RoundRules, Protocol):
     def hears(self) -> str: ...
 
 
+class AgreeingMethod(RoundMethod, Protocol):
+    """A round method whose agents end each round by agreeing on the least of the numbers that they offer."""
+
+    def offer(self, agent: Any, /) -> Number: ...
+    def agreed(self, f: Objective, agent: Any, least: Number, /) -> Any: ...
+
+
 TokenMethod = GiftMethod | CopyMethod | VisitMethod
 Method = TokenMethod | RoundMethod
 Rules = TokenRules | RoundRules
@@ -119,6 +126,11 @@ def step_of(method: object) -> str | None:
 def is_round(method: object) -> "TypeIs[RoundMethod]":
     """Whether all agents take part at once, and no token walks."""
     return step_of(method) == "round"
+
+
+def agrees(method: object) -> "TypeIs[AgreeingMethod]":
+    """Whether the agents of a round method agree on a number at the end of each round."""
+    return is_round(method) and callable(getattr(method, "offer", None))
 
 
 def is_gift(method: object) -> "TypeIs[GiftMethod]":

@@ -150,15 +150,23 @@ def from_edges(agents: int, edges: ArrayLike, name: str = "network") -> Network:
     return network
 
 
+def layers(network: Network) -> list[Indices]:
+    """The agents that are 0, 1, 2 .. links away from agent 0: breadth first, a whole layer at a time."""
+    seen = np.zeros(network.agents, bool)
+    found: list[Indices] = []
+    edge: Indices = np.array([0])
+    while len(edge):
+        seen[edge] = True
+        found.append(edge)
+        layer = np.unique(np.concatenate([network.neighbours_of(i) for i in edge]))
+        edge = layer[~seen[layer]]
+    return found
+
+
 def reached(network: Network) -> Flags:
     """Which agents a token that starts at agent 0 can reach: one boolean per agent."""
     seen = np.zeros(network.agents, bool)
-    seen[0] = True
-    edge = np.array([0])
-    while len(edge):  # breadth first, a whole layer at a time
-        layer = np.unique(np.concatenate([network.neighbours_of(i) for i in edge]))
-        edge = layer[~seen[layer]]
-        seen[edge] = True
+    seen[np.concatenate(layers(network))] = True
     return seen
 
 

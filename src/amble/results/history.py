@@ -52,9 +52,11 @@ def costs(run: Run) -> dict[str, NDArray[Any]]:
     time_s = np.concatenate([[0.0], run.schedule.time_s])[k]
     if isinstance(run.schedule, Rounds):
         hop, units = k * N, methods.round_units(run.method, run.network) * k
+        sent = methods.round_bytes(run.method, run.network, run.message_bytes) * k
         busy_s = np.sum(run.compute_s) * k
     else:
         hop, units = k, np.concatenate([[0], np.cumsum(run.schedule.moved, dtype=np.int64)])[k]
+        sent = units * run.message_bytes
         busy_s = np.concatenate([[0.0], np.cumsum(run.compute_s[run.schedule.agent])])[k]
     idle = 1 - busy_s / np.where(time_s > 0, N * time_s, np.inf)
-    return {"hop": hop, "time_s": time_s, "comm_units": units, "bytes": units * run.message_bytes, "idle": idle}
+    return {"hop": hop, "time_s": time_s, "comm_units": units, "bytes": sent, "idle": idle}

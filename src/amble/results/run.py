@@ -51,7 +51,8 @@ def settings_text(method: Method, tuned: str | None = None) -> str:
 
 def label_text(method: Method) -> str:
     """A method's name and settings, for tables, legends and pages."""
-    return f"{method.label} ({settings_text(method)})"
+    text = settings_text(method)
+    return f"{method.label} ({text})" if text else method.label
 
 
 @final

@@ -8,7 +8,7 @@ import numpy as np
 
 from amble.arrays import Array
 from amble.losses.objective import Objective
-from amble.methods import Method, is_round, rules
+from amble.methods import Method, agrees, is_round, rules
 from amble.methods.optional import own_flops
 from amble.problem.problem import Problem
 from amble.schedule.timing import Timing
@@ -57,7 +57,7 @@ def measured(method: Method, problem: Problem, clock: Callable[[], float] = time
         if lap >= CALIBRATED_LAPS_LEAST and time.perf_counter() - begun > CALIBRATED_S:
             laps = laps[:lap]
             break
-        heard = np.mean([agent.x for agent in agents], axis=0)
+        heard = np.mean([method.say(agent) if is_round(method) else agent.x for agent in agents], axis=0)
         for i, f in enumerate(losses):
             begin = clock()
             agents[i] = visit(i, f, agents[i], heard)
@@ -70,6 +70,13 @@ def visits_of(
     method: Method, timed: int, problem: Problem, start: Array
 ) -> Callable[[int, Objective, Any, Array], Any]:
     """One visit of a token, or one round of one agent: from what agent i remembers before to what it does after."""
+    if agrees(method):
+
+        def agreed(i: int, f: Objective, agent: Any, heard: Array) -> Any:  # noqa: ARG001
+            agent = method.round(f, agent, heard, np.float64(1.0))
+            return method.agreed(f, agent, method.offer(agent))
+
+        return agreed
     if is_round(method):
         return lambda i, f, agent, heard: method.round(f, agent, heard, np.float64(1.0))  # noqa: ARG005
     rule = rules(method, None, problem.penalty)

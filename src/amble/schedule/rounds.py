@@ -1,10 +1,12 @@
 """The clock of round methods: a round ends when its slowest agent and its links are done."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from amble.arrays import Array
+from amble.methods import NUMBER_BYTES
 from amble.randomness import LINK, draw
 from amble.schedule.timing import Timing, link_seconds
 
@@ -33,11 +35,16 @@ def plan_rounds(
     rounds: int,
     links: int | None = None,
     messages: int = 1,
+    layers: Sequence[int] = (),
 ) -> Rounds:
-    """The ends of so many rounds: gossip over that many links, or else with a server and so many messages each way."""
+    """The ends of so many rounds: gossip over that many links, or else with a server and so many messages each way.
+
+    `layers` are the sizes of the layers of the tree over which agents agree on a number, without its root's.
+    """
     link = timing.link(message_bytes)
     if links is not None:
-        return Rounds(np.cumsum(gossip(link, compute_s, seed, rounds, links)))
+        agreeing = agreement(timing.link(NUMBER_BYTES), seed, rounds, layers)
+        return Rounds(np.cumsum(gossip(link, compute_s, seed, rounds, links) + agreeing))
     return Rounds(np.cumsum(server(link, compute_s, seed, rounds, messages)))
 
 
@@ -47,6 +54,16 @@ def gossip(link: Array, compute_s: Array, seed: int, rounds: int, links: int) ->
         return np.full(rounds, np.max(compute_s))
     u = draw(np, np.uint64(seed), np.uint64(0), np.arange(rounds, dtype=np.uint64), LINK)
     return np.max(compute_s) + link_seconds(np, link, u ** (1 / (2 * links)))
+
+
+def agreement(link: Array, seed: int, rounds: int, layers: Sequence[int]) -> Array:
+    """Layer by layer one number goes up the tree, and down again: each layer waits for its slowest message."""
+    spans = np.zeros(rounds)
+    k = np.arange(rounds, dtype=np.uint64)
+    for step, size in enumerate((*reversed(layers), *layers)):
+        u = draw(np, np.uint64(seed), np.uint64(1 + step), k, LINK)  # gossip draws with 0
+        spans += link_seconds(np, link, u ** (1 / size))
+    return spans
 
 
 def server(link: Array, compute_s: Array, seed: int, rounds: int, messages: int) -> Array:

@@ -8,6 +8,7 @@ from amble import methods
 from amble.errors import AmbleError, is_number, is_whole
 from amble.methods import Method
 from amble.networks import walks
+from amble.networks.network import layers
 from amble.problem.problem import Problem
 from amble.results.run import Run
 from amble.schedule import rounds as clock
@@ -51,7 +52,10 @@ def plan(run: Run, stop: dict[str, Any]) -> Schedule | Rounds:
     parts: dict[str, Any] = {"compute_s": run.compute_s, "message_bytes": run.message_bytes, "seed": run.seed}
     if methods.is_round(run.method):
         links = None if run.method.hears == "mean" else len(run.network.edges)
-        return round_plan(run, {**parts, "links": links, "messages": methods.tokens(run.method)}, **stop)
+        parts |= {"links": links, "messages": methods.tokens(run.method)}
+        if methods.agrees(run.method):
+            parts["layers"] = [len(layer) for layer in layers(run.network)[1:]]
+        return round_plan(run, parts, **stop)
     walk = walks.walk_for(run.walk, run.network, run.method.tokens, run.seed)
     return scheduling.plan_hops(run.network, walk, run.timing, tokens=run.method.tokens, **parts, **stop)
 

@@ -152,8 +152,14 @@ def _step(method: Any, f: Any, xp: Any, state: tuple[Any, ...], k: int) -> tuple
     if not methods.is_round(method):
         return tuple(rule.visit(f, *state))
     said = rule.say(state[0])
-    require(np.shape(said) == (UNKNOWNS,), method, f"say returns shape {np.shape(said)}; it must be ({UNKNOWNS},).")
-    return (rule.round(f, state[0], said + xp.full(UNKNOWNS, 0.1 * (k + 1)), xp.asarray(3.0)),)
+    shape = (methods.message_numbers(method, UNKNOWNS),)
+    require(
+        np.shape(said) == shape,
+        method,
+        f"say returns shape {np.shape(said)}; it must be {shape}, which message_numbers(p) can change.",
+    )
+    after = rule.round(f, state[0], said + xp.full(shape, 0.1 * (k + 1)), xp.asarray(3.0))
+    return (rule.agreed(f, after, rule.offer(after)),) if methods.agrees(method) else (after,)
 
 
 def _model(method: Any, state: tuple[Any, ...]) -> Any:
