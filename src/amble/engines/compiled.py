@@ -9,6 +9,7 @@ import numpy as np
 
 from amble.arrays import Array, Indices, Tree
 from amble.engines import State, first_lost
+from amble.engines.kernel import is_simple, one_kernel
 from amble.errors import AmbleError, need
 from amble.losses.penalty import Penalty
 from amble.methods import Method, RoundMethod, TokenMethod, is_round, rules
@@ -53,7 +54,7 @@ class Compiled:
                     self._block = (schedule, number, *columns)
                 _, _, agent, token = self._block
                 span = (begin - number * BLOCK, stop - number * BLOCK, number * BLOCK)
-                state = _hops()(
+                state, _ = _hops()(
                     self.shape, self.settings, self.objectives, state, self.initial, self.penalty, agent, token, *span
                 )
                 begin = stop
@@ -141,29 +142,38 @@ def _hops() -> Any:
         begin: Any,
         end: Any,
         offset: Any,
-    ) -> State:
-        rule = rules(with_traced(method, settings), initial, penalty)
-
-        def ahead(state: State, k: Any) -> Any:
+    ) -> tuple[State, Any]:
+        def ahead(state: State, agent: Any, token: Any, k: Any) -> Any:
             """The rows of hop k. They are part of the loop's state. If they were read where they are used, the compiler
             would keep the arrays that they come from, and copy them completely at every hop."""
             i, m = _take(agent, k), _take(token, k)
             return i, m, _take(state.agents, i), _take(state.slots, (i, m)), _take(state.tokens, m)
 
-        def hop(k: Any, carried: Any) -> Any:
-            state, (i, m, mine, slot, visitor) = carried
-            new, new_slot, new_token = rule.visit(_take(objectives, i), mine, slot, visitor)
-            state = State(
-                _put(state.agents, i, new),
-                _put(state.slots, (i, m), new_slot),
-                _put(state.tokens, m, new_token),
-                x_sum := state.x_sum + (new.x - mine.x),
-                first_lost(jnp, state.lost, x_sum, k + offset),
-            )
-            return state, ahead(state, k + 1)
+        def loop(state: State, fixed: Any) -> State:
+            settings, objectives, initial, penalty, agent, token, begin, end, offset = fixed
+            rule = rules(with_traced(method, settings), initial, penalty)
 
-        after: State = jax.lax.fori_loop(begin, end, hop, (state, ahead(state, begin)))[0]
-        return after
+            def hop(k: Any, carried: Any) -> Any:
+                state, (i, m, mine, slot, visitor) = carried
+                new, new_slot, new_token = rule.visit(_take(objectives, i), mine, slot, visitor)
+                state = State(
+                    _put(state.agents, i, new),
+                    _put(state.slots, (i, m), new_slot),
+                    _put(state.tokens, m, new_token),
+                    x_sum := state.x_sum + (new.x - mine.x),
+                    first_lost(jnp, state.lost, x_sum, k + offset),
+                )
+                return state, ahead(state, agent, token, k + 1)
+
+            after: State = jax.lax.fori_loop(begin, end, hop, (state, ahead(state, agent, token, begin)))[0]
+            return after
+
+        fixed = settings, objectives, initial, penalty, agent, token, begin, end, offset
+        rule = rules(with_traced(method, settings), initial, penalty)
+        _, _, *rows = ahead(state, agent, token, begin)
+        if is_simple(rule.visit, _take(objectives, 0), *rows):
+            return one_kernel(loop, state, fixed)
+        return loop(state, fixed), None
 
     return jax.jit(hops, static_argnums=0, donate_argnums=3)
 

@@ -1,0 +1,73 @@
+"""A loop of small operations as one kernel.
+
+On a CPU, XLA calls a kernel for each operation of a loop's body, at about 50 ns a call: ten times what the arithmetic of a
+visit takes. XLA compiles a call that carries two marks as one function instead. It does so by itself for loops that touch
+less than 1 kB per pass, such as that of the schedule.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from amble.arrays import Tree
+
+MARKS = {"inlineable": "false", "xla_cpu_small_call": "true"}
+# of JAX's operations, those that XLA can compile without calling a library
+SIMPLE = frozenset(
+    "abs add and broadcast_in_dim concatenate cond convert_element_type custom_jvp_call div dot_general dynamic_slice "
+    "dynamic_update_slice eq exp expm1 gather ge gt integer_pow iota jit le log log1p lt max min mul ne neg not or pad "
+    "pjit platform_index reduce_max reduce_min reduce_sum reshape scan select_n slice sqrt squeeze stop_gradient sub "
+    "tanh transpose while".split()
+)
+
+
+def is_simple(function: Callable[..., Tree], *arguments: Tree) -> bool:
+    """Whether a function is faster inside one kernel: small operations only, and none that calls a library."""
+    import jax
+
+    return jax.default_backend() == "cpu" and all(
+        equation.primitive.name in SIMPLE and not multiplies_matrices(equation)
+        for equation in equations(jax.make_jaxpr(function)(*arguments).jaxpr)
+    )
+
+
+def equations(jaxpr: Any) -> list[Any]:
+    """All operations of a traced function, those of its loops and branches too."""
+    from jax.extend.core import ClosedJaxpr, Jaxpr
+
+    every = list(jaxpr.eqns)
+    for equation in jaxpr.eqns:
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else [value]:
+                if isinstance(inner, ClosedJaxpr | Jaxpr):
+                    every += equations(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
+    return every
+
+
+def multiplies_matrices(equation: Any) -> bool:
+    """A product of two matrices is faster by a library, unlike one with a vector."""
+    if equation.primitive.name != "dot_general":
+        return False
+    (contracted, _), (batched, _) = equation.params["dimension_numbers"]
+    left, right = (variable.aval.ndim for variable in equation.invars)
+    return min(left, right) > len(contracted) + len(batched)
+
+
+def one_kernel(function: Callable[..., Tree], *arguments: Tree) -> tuple[Tree, Any]:
+    """The function's results as those of one kernel, inside a function that is being compiled.
+
+    With them comes a number that the caller must return too: it is computed from every argument. XLA ends the process,
+    by a failed check, where a marked call has an argument without use.
+    """
+    import jax
+    from jax.experimental.xla_metadata import set_xla_metadata
+
+    def first(a: Any) -> Any:
+        corner = jax.lax.slice(a, (0,) * a.ndim, (1,) * a.ndim)
+        return jax.lax.squeeze(corner, range(a.ndim)).astype(float)
+
+    def used(*arguments: Tree) -> tuple[Tree, Any]:
+        entries = [first(jax.numpy.asarray(a)) for a in jax.tree.leaves(arguments)]
+        return function(*arguments), jax.numpy.sum(jax.numpy.stack(entries))
+
+    marked: tuple[Tree, Any] = jax.tree.map(lambda a: set_xla_metadata(a, **MARKS), jax.jit(used)(*arguments))
+    return marked
