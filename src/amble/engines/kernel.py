@@ -52,11 +52,11 @@ def multiplies_matrices(equation: Any) -> bool:
     return min(left, right) > len(contracted) + len(batched)
 
 
-def one_kernel(function: Callable[..., Tree], *arguments: Tree) -> tuple[Tree, Any]:
-    """The function's results as those of one kernel, inside a function that is being compiled.
+def one_kernel(loop: Callable[[Tree, Tree], Tree], state: Tree, fixed: Tree) -> tuple[Tree, Any]:
+    """loop(state, fixed) as one kernel, inside a function that is being compiled. A state comes back, changed in place.
 
-    With them comes a number that the caller must return too: it is computed from every argument. XLA ends the process,
-    by a failed check, where a marked call has an argument without use.
+    With it comes a number that the caller must return too: it is computed from everything in `fixed`. XLA ends the
+    process, by a failed check, where a marked call has an argument without use.
     """
     import jax
     from jax.experimental.xla_metadata import set_xla_metadata
@@ -65,9 +65,8 @@ def one_kernel(function: Callable[..., Tree], *arguments: Tree) -> tuple[Tree, A
         corner = jax.lax.slice(a, (0,) * a.ndim, (1,) * a.ndim)
         return jax.lax.squeeze(corner, range(a.ndim)).astype(float)
 
-    def used(*arguments: Tree) -> tuple[Tree, Any]:
-        entries = [first(jax.numpy.asarray(a)) for a in jax.tree.leaves(arguments)]
-        return function(*arguments), jax.numpy.sum(jax.numpy.stack(entries))
+    def used(state: Tree, fixed: Tree) -> tuple[Tree, Any]:
+        return loop(state, fixed), sum(first(a) for a in jax.tree.leaves(fixed))
 
-    marked: tuple[Tree, Any] = jax.tree.map(lambda a: set_xla_metadata(a, **MARKS), jax.jit(used)(*arguments))
+    marked: tuple[Tree, Any] = jax.tree.map(lambda a: set_xla_metadata(a, **MARKS), jax.jit(used)(state, fixed))
     return marked
