@@ -1,13 +1,14 @@
 """The compiled engine: the whole replay as one JAX loop, one compilation for any number of hops and any settings."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any, final
 
 import numpy as np
 
 from amble.arrays import Array, Indices, Tree
+from amble.compiling import kept_programs
 from amble.engines import State, first_lost
 from amble.engines.kernel import is_simple, one_kernel
 from amble.errors import AmbleError, need
@@ -36,14 +37,15 @@ class Compiled:
             self.penalty = self.jax.device_put(problem.penalty)  # None is a tree without leaves
             self.links = self.jax.device_put(_links(method, network)) if is_round(method) else ()
         self._block: tuple[Any, int, Any, Any] = (None, -1, None, None)  # of which schedule, which block, its columns
+        self._called: set[str] = set()  # what was compiled by now, and need not be looked for in the cache
 
     def start(self) -> State:
-        with self.jax.enable_x64(True), _explained(self.shape):
+        with self._compiling("start"):
             begin: State = _begin()(self.shape, self.agents, self.settings, self.objectives, self.initial, self.penalty)
         return begin
 
     def advance(self, state: State, schedule: Schedule | Rounds | None, begin: int, end: int) -> State:
-        with self.jax.enable_x64(True), _explained(self.shape):
+        with self._compiling("advance"):
             if is_round(self.shape):
                 state = _rounds()(self.shape, self.settings, self.objectives, self.links, state, begin, end)
             while not is_round(self.shape) and begin < end:
@@ -61,13 +63,20 @@ class Compiled:
             self.jax.block_until_ready(state.x_sum)
         return state
 
+    @contextmanager
+    def _compiling(self, what: str) -> Iterator[None]:
+        cache = nullcontext() if what in self._called else kept_programs(self.jax)
+        with self.jax.enable_x64(True), _explained(self.shape), cache:
+            yield
+        self._called.add(what)
+
     def _piece(self, column: Indices, number: int) -> Any:
         """One block of the schedule; the entry after its last hop is read in advance, but never used."""
         piece = column[number * BLOCK : (number + 1) * BLOCK]
         return self.jax.numpy.asarray(np.pad(piece, (0, BLOCK + 1 - len(piece)), mode="edge"))
 
     def read(self, state: State) -> tuple[Array, Array]:
-        with self.jax.enable_x64(True):
+        with self._compiling("read"):
             model, local = _read()(self.shape, self.agents, self.settings, state, self.initial, self.penalty)
         return np.asarray(model), np.asarray(local)
 
