@@ -7,6 +7,7 @@ process, with links to the files of the cache; what is new there gets a link in 
 AMBLE_CACHE in the environment names another folder; "off" keeps nothing.
 """
 
+import atexit
 import os
 import platform
 import shutil
@@ -27,7 +28,7 @@ LEFT_OVER_S = 24 * 3600.0  # a process that was killed leaves its folder
 
 class Folders(NamedTuple):
     kept: Path  # one file per program
-    own: tempfile.TemporaryDirectory[str]  # of this process, until it ends
+    own: Path  # of this process, until it ends
 
 
 @contextmanager
@@ -40,7 +41,7 @@ def kept_programs(jax: Any) -> Iterator[None]:
     from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
     ours = {
-        "jax_compilation_cache_dir": folders.own.name,
+        "jax_compilation_cache_dir": str(folders.own),
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_persistent_cache_enable_xla_caches": "none",  # it would make the folder part of the names of programs
     }
@@ -65,12 +66,13 @@ def open_cache(chosen: str) -> Folders | None:
     kept = (Path(chosen) if chosen else cache_folder() / "compiled") / machine()
     try:
         kept.mkdir(parents=True, exist_ok=True)
-        own = tempfile.TemporaryDirectory(prefix="process-", dir=kept, ignore_cleanup_errors=True)
+        own = Path(tempfile.mkdtemp(prefix="process-", dir=kept))
+        atexit.register(shutil.rmtree, own, ignore_errors=True)
         programs = sorted(kept.glob("*-cache"), key=lambda path: path.stat().st_mtime)
         for path in programs[:-PROGRAMS_MAX]:
             path.unlink(missing_ok=True)
         for path in programs[-PROGRAMS_MAX:]:
-            os.link(path, Path(own.name) / path.name)
+            os.link(path, own / path.name)
         for path in kept.glob("process-*"):
             if time.time() - path.stat().st_mtime > LEFT_OVER_S:
                 shutil.rmtree(path, ignore_errors=True)
@@ -82,10 +84,10 @@ def open_cache(chosen: str) -> Folders | None:
 def keep(folders: Folders) -> None:
     """Links in the cache to the programs that this process has compiled, each of which appears there as a whole."""
     with suppress(OSError):
-        new = {path.name for path in Path(folders.own.name).glob("*-cache")} - {*os.listdir(folders.kept)}
+        new = {path.name for path in folders.own.glob("*-cache")} - {*os.listdir(folders.kept)}
         for name in new:
             with suppress(FileExistsError):
-                os.link(Path(folders.own.name) / name, folders.kept / name)
+                os.link(folders.own / name, folders.kept / name)
 
 
 @cache

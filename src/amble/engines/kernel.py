@@ -15,7 +15,7 @@ MARKS = {"inlineable": "false", "xla_cpu_small_call": "true"}
 SIMPLE = frozenset(
     "abs add and broadcast_in_dim concatenate cond convert_element_type custom_jvp_call div dot_general dynamic_slice "
     "dynamic_update_slice eq exp expm1 gather ge gt integer_pow iota jit le log log1p lt max min mul ne neg not or pad "
-    "pjit platform_index reduce_max reduce_min reduce_sum reshape scan select_n slice sqrt squeeze stop_gradient sub "
+    "pjit platform_index reduce_max reduce_min reduce_sum rem reshape scan select_n slice sqrt squeeze stop_gradient sub "
     "tanh transpose while".split()
 )
 
