@@ -154,7 +154,9 @@ def bare_newton(f: Any, center: Any, weight: Any, x: Any, steps: int) -> Any:
 
 
 def rows(hops: int) -> Table:
-    table = Table("method", "steps a hop", "hop us", "bare us", "ratio", title="a hop, logistic, 1,000 x 22 rows an agent")
+    table = Table(
+        "method", "steps a hop", "hop us", "bare us", "ratio", title="a hop, logistic, 1,000 x 22 rows an agent"
+    )
     problem = logistic()
     for method in (amble.IBCD(), amble.APIBCD(), amble.Relay(form="scalar")):
         plan, _ = planned(method, problem, hops)

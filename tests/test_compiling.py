@@ -11,9 +11,9 @@ import pytest
 import amble
 from amble import engines, methods, networks
 from amble.arrays import solver
-from amble.compiling import keep, open_cache
+from amble.compiling.kept import keep, open_cache
+from amble.compiling.kernel import equations, is_simple, one_kernel
 from amble.engines import compiled
-from amble.engines.kernel import equations, is_simple, one_kernel
 
 jax = pytest.importorskip("jax")
 
@@ -43,7 +43,9 @@ def program(method, problem):
     with jax.enable_x64(True):
         column = jax.numpy.zeros(compiled.BLOCK + 1, "int32")
         fixed = engine.initial, engine.penalty, column, column, 0, 1, 0
-        return compiled._hops().lower(engine.shape, engine.settings, engine.objectives, engine.start(), *fixed).compile()
+        return (
+            compiled._hops().lower(engine.shape, engine.settings, engine.objectives, engine.start(), *fixed).compile()
+        )
 
 
 @pytest.mark.parametrize("method", TOKENS, ids=repr)
@@ -88,8 +90,13 @@ def test_a_kernel_computes_all_that_it_may_have():
             A, hops, *_ = fixed
             return jax.lax.fori_loop(0, hops, lambda _, x: everything(x, A) % 3, x)
 
-        kernel, _ = jax.jit(lambda *given: one_kernel(loop, *given))(x, (A, 5, None, unused))
-        assert np.allclose(kernel, loop(x, (A, 5)), rtol=1e-12)
+        def with_empty(state, fixed):
+            return {"x": loop(state["x"], fixed), "none": state["none"]}
+
+        state = {"none": jax.numpy.zeros((0, 2)), "x": x}
+        kernel, _ = jax.jit(lambda *given: one_kernel(with_empty, *given))(state, (A, 5, None, unused))
+        assert np.allclose(kernel["x"], loop(x, (A, 5)), rtol=1e-12)
+        assert kernel["none"].shape == (0, 2)
 
 
 @pytest.mark.parametrize("method", [amble.APIBCD(tokens=3), amble.Relay(tokens=2), amble.DGD()], ids=lambda m: m.label)
@@ -99,7 +106,9 @@ def test_nothing_is_compiled_again_for_the_same_shape(method):
 
     run(method, FEW, hops=200)
     before = len(COMPILED)
-    other = amble.Problem.from_arrays(np.random.default_rng(1).normal(size=(40, P - 1)), np.arange(40.0) ** 2, agents=20)
+    other = amble.Problem.from_arrays(
+        np.random.default_rng(1).normal(size=(40, P - 1)), np.arange(40.0) ** 2, agents=20
+    )
     changed = replace(method, tau=0.7) if hasattr(method, "tau") else method
     run(changed, other, hops=340, seed=5, every=7)
     begun = amble.simulate(method, FEW, "ring", walk="cycle", hops=100, progress=False)
@@ -167,7 +176,7 @@ def test_no_cache_where_it_is_switched_off_or_cannot_be_written(tmp_path):
 
 
 def test_what_is_kept_is_whole_and_not_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("amble.compiling.PROGRAMS_MAX", 2)
+    monkeypatch.setattr("amble.compiling.kept.PROGRAMS_MAX", 2)
     first = open_cache(str(tmp_path))
     for k in range(4):
         path = first.kept / f"{k}-cache"

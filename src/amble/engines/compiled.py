@@ -8,9 +8,9 @@ from typing import Any, final
 import numpy as np
 
 from amble.arrays import Array, Indices, Tree
-from amble.compiling import kept_programs
+from amble.compiling.kept import kept_programs
+from amble.compiling.kernel import is_simple, one_kernel
 from amble.engines import State, first_lost
-from amble.engines.kernel import is_simple, one_kernel
 from amble.errors import AmbleError, need
 from amble.losses.penalty import Penalty
 from amble.methods import Method, RoundMethod, TokenMethod, is_round, rules

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble.arrays import Array, Flags, Indices, namespace
-from amble.compiling import kept_programs
+from amble.compiling.kept import kept_programs
 from amble.errors import AmbleError, need
 from amble.networks.network import Network
 from amble.networks.walks import Walk, put, take

@@ -13,10 +13,58 @@ from amble.arrays import Tree
 MARKS = {"inlineable": "false", "xla_cpu_small_call": "true"}
 # of JAX's operations, those that XLA can compile without calling a library
 SIMPLE = frozenset(
-    "abs add and broadcast_in_dim concatenate cond convert_element_type custom_jvp_call div dot_general dynamic_slice "
-    "dynamic_update_slice eq exp expm1 gather ge gt integer_pow iota jit le log log1p lt max min mul ne neg not or pad "
-    "pjit platform_index reduce_max reduce_min reduce_sum rem reshape scan select_n slice sqrt squeeze stop_gradient sub "
-    "tanh transpose while".split()
+    [
+        "abs",
+        "add",
+        "and",
+        "broadcast_in_dim",
+        "concatenate",
+        "cond",
+        "convert_element_type",
+        "custom_jvp_call",
+        "div",
+        "dot_general",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "eq",
+        "exp",
+        "expm1",
+        "gather",
+        "ge",
+        "gt",
+        "integer_pow",
+        "iota",
+        "jit",
+        "le",
+        "log",
+        "log1p",
+        "lt",
+        "max",
+        "min",
+        "mul",
+        "ne",
+        "neg",
+        "not",
+        "or",
+        "pad",
+        "pjit",
+        "platform_index",
+        "reduce_max",
+        "reduce_min",
+        "reduce_sum",
+        "rem",
+        "reshape",
+        "scan",
+        "select_n",
+        "slice",
+        "sqrt",
+        "squeeze",
+        "stop_gradient",
+        "sub",
+        "tanh",
+        "transpose",
+        "while",
+    ]
 )
 
 
@@ -56,17 +104,27 @@ def one_kernel(loop: Callable[[Tree, Tree], Tree], state: Tree, fixed: Tree) -> 
     """loop(state, fixed) as one kernel, inside a function that is being compiled. A state comes back, changed in place.
 
     With it comes a number that the caller must return too: it is computed from everything in `fixed`. XLA ends the
-    process, by a failed check, where a marked call has an argument without use.
+    process, by a failed check, where a marked call has an argument without use. So empty arrays stay outside, too.
     """
     import jax
     from jax.experimental.xla_metadata import set_xla_metadata
+
+    state, fixed = jax.tree.map(jax.numpy.asarray, (state, fixed))
+
+    def sized(tree: Tree) -> list[Any]:
+        return [a for a in jax.tree.leaves(tree) if a.size]
+
+    def filled(like: Tree, arrays: list[Any]) -> Tree:
+        rest = iter(arrays)
+        return jax.tree.map(lambda a: next(rest) if a.size else jax.numpy.zeros_like(a), like)
 
     def first(a: Any) -> Any:
         corner = jax.lax.slice(a, (0,) * a.ndim, (1,) * a.ndim)
         return jax.lax.squeeze(corner, range(a.ndim)).astype(float)
 
-    def used(state: Tree, fixed: Tree) -> tuple[Tree, Any]:
-        return loop(state, fixed), sum(first(a) for a in jax.tree.leaves(fixed))
+    def used(changed: list[Any], kept: list[Any]) -> tuple[list[Any], Any]:
+        return sized(loop(filled(state, changed), filled(fixed, kept))), sum(map(first, kept))
 
-    marked: tuple[Tree, Any] = jax.tree.map(lambda a: set_xla_metadata(a, **MARKS), jax.jit(used)(state, fixed))
-    return marked
+    results = jax.jit(used)(sized(state), sized(fixed))
+    arrays, number = jax.tree.map(lambda a: set_xla_metadata(a, **MARKS), results)
+    return filled(state, arrays), number
