@@ -162,9 +162,9 @@ def rows(hops: int) -> Table:
         plan, _ = planned(method, problem, hops)
         calls = newton_steps(problem, method, plan)
 
-        def bare() -> None:
-            for f, center, weight, start, steps in calls:
-                bare_newton(f, center, weight, start, steps)
+        def bare(calls: Any = calls) -> None:
+            for call in calls:
+                bare_newton(*call)
 
         hop, bare_s = best(replay(method, problem, plan), bare)
         each = np.mean([call[-1] for call in calls])

@@ -43,7 +43,7 @@ def norm(x: Array) -> Array:
 def solver(A: Array) -> Callable[[Array], Array]:
     """v -> A^-1 v, for a symmetric positive definite A with ones on its diagonal.
 
-    Under JAX a small A is inverted by sweeping its rows one after another, for a library costs more to call than to run:
+    Under JAX a small A is inverted by sweeping its rows one after another; calling a library would take longer.
 
         A' = A - d s s^T,  s = row j of A less one in place j,  d = 1/A_jj
 

@@ -1,8 +1,8 @@
 """Compiled programs in the user's cache: a later process reads what an earlier one has compiled.
 
-JAX can keep programs in a folder, but its setting is for the whole process, and it does not write files in one piece. So
-the setting is ours only while amble compiles, and only where nobody has chosen another. JAX works in a folder of this
-process, with links to the files of the cache; what is new there gets a link in the cache when it is complete.
+JAX can keep programs in a folder, but its setting is for the whole process, and it does not write files in one piece.
+So the setting is ours only while amble compiles, and only where nobody has chosen another. JAX works in a folder of
+this process, with links to the files of the cache; what is new there gets a link in the cache when it is complete.
 
 AMBLE_CACHE in the environment names another folder; "off" keeps nothing.
 """

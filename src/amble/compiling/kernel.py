@@ -1,8 +1,8 @@
 """A loop of small operations as one kernel.
 
-On a CPU, XLA calls a kernel for each operation of a loop's body, at about 50 ns a call: ten times what the arithmetic of a
-visit takes. XLA compiles a call that carries two marks as one function instead. It does so by itself for loops that touch
-less than 1 kB per pass, such as that of the schedule.
+On a CPU, XLA calls a kernel for each operation of a loop's body, at about 50 ns a call: ten times what the arithmetic
+of a visit takes. XLA compiles a call that carries two marks as one function instead. It does so by itself for loops
+that touch less than 1 kB per pass, such as that of the schedule for few tokens.
 """
 
 from collections.abc import Callable
@@ -12,60 +12,13 @@ from amble.arrays import Tree
 
 MARKS = {"inlineable": "false", "xla_cpu_small_call": "true"}
 # of JAX's operations, those that XLA can compile without calling a library
-SIMPLE = frozenset(
-    [
-        "abs",
-        "add",
-        "and",
-        "broadcast_in_dim",
-        "concatenate",
-        "cond",
-        "convert_element_type",
-        "custom_jvp_call",
-        "div",
-        "dot_general",
-        "dynamic_slice",
-        "dynamic_update_slice",
-        "eq",
-        "exp",
-        "expm1",
-        "gather",
-        "ge",
-        "gt",
-        "integer_pow",
-        "iota",
-        "jit",
-        "le",
-        "log",
-        "log1p",
-        "lt",
-        "max",
-        "min",
-        "mul",
-        "ne",
-        "neg",
-        "not",
-        "or",
-        "pad",
-        "pjit",
-        "platform_index",
-        "reduce_max",
-        "reduce_min",
-        "reduce_sum",
-        "rem",
-        "reshape",
-        "scan",
-        "select_n",
-        "slice",
-        "sqrt",
-        "squeeze",
-        "stop_gradient",
-        "sub",
-        "tanh",
-        "transpose",
-        "while",
-    ]
-)
+SIMPLE = {
+    "abs", "add", "and", "broadcast_in_dim", "concatenate", "cond", "convert_element_type", "custom_jvp_call",
+    "div", "dot_general", "dynamic_slice", "dynamic_update_slice", "eq", "exp", "expm1", "gather", "ge", "gt",
+    "integer_pow", "iota", "jit", "le", "log", "log1p", "lt", "max", "min", "mul", "ne", "neg", "not", "or",
+    "pad", "pjit", "platform_index", "reduce_max", "reduce_min", "reduce_sum", "rem", "reshape", "scan",
+    "select_n", "slice", "sqrt", "squeeze", "stop_gradient", "sub", "tanh", "transpose", "while",
+}  # fmt: skip
 
 
 def is_simple(function: Callable[..., Tree], *arguments: Tree) -> bool:
@@ -97,7 +50,7 @@ def multiplies_matrices(equation: Any) -> bool:
         return False
     (contracted, _), (batched, _) = equation.params["dimension_numbers"]
     left, right = (variable.aval.ndim for variable in equation.invars)
-    return min(left, right) > len(contracted) + len(batched)
+    return bool(min(left, right) > len(contracted) + len(batched))
 
 
 def one_kernel(loop: Callable[[Tree, Tree], Tree], state: Tree, fixed: Tree) -> tuple[Tree, Any]:
@@ -107,8 +60,9 @@ def one_kernel(loop: Callable[[Tree, Tree], Tree], state: Tree, fixed: Tree) -> 
     process, by a failed check, where a marked call has an argument without use. So empty arrays stay outside, too.
     """
     import jax
-    from jax.experimental.xla_metadata import set_xla_metadata
+    from jax.experimental import xla_metadata
 
+    mark: Any = xla_metadata.set_xla_metadata  # JAX has no types for it
     state, fixed = jax.tree.map(jax.numpy.asarray, (state, fixed))
 
     def sized(tree: Tree) -> list[Any]:
@@ -126,5 +80,5 @@ def one_kernel(loop: Callable[[Tree, Tree], Tree], state: Tree, fixed: Tree) -> 
         return sized(loop(filled(state, changed), filled(fixed, kept))), sum(map(first, kept))
 
     results = jax.jit(used)(sized(state), sized(fixed))
-    arrays, number = jax.tree.map(lambda a: set_xla_metadata(a, **MARKS), results)
+    arrays, number = jax.tree.map(lambda a: mark(a, **MARKS), results)
     return filled(state, arrays), number

@@ -54,7 +54,7 @@ def posa(network: Network, rng: np.random.Generator) -> tuple[Indices | None, in
     path[0] = rng.integers(N)
     position[path[0]] = 0
     # the same memory, for one number at a time: several times faster than through the arrays
-    starts, neighbours, on, place = (memoryview(a) for a in (network.starts, network.neighbours, path, position))
+    starts, neighbours, on, place = (a.data for a in (network.starts, network.neighbours, path, position))
     for _ in range(ROTATIONS_A_PATH * N):
         end = on[length - 1]
         near = neighbours[starts[end] : starts[end + 1]]

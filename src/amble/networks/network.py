@@ -152,7 +152,8 @@ def from_edges(agents: int, edges: ArrayLike, name: str = "network") -> Network:
 def reached(network: Network) -> Flags:
     """Which agents a token that starts at agent 0 can reach: one boolean per agent."""
     part = parts(network.starts, network.neighbours)
-    return part == part[0]
+    here: Flags = part == part[0]
+    return here
 
 
 def parts(starts: Indices, neighbours: Indices) -> Indices:

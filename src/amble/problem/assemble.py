@@ -261,7 +261,7 @@ def stack(
         row = members[np.where(padding, 0, begins[chosen, None] + place)]
 
         def held(column: Any) -> Array:
-            values = column[row].astype(np.float64, copy=False)
+            values: Array = column[row].astype(np.float64, copy=False)
             values[padding] = 0.0
             return values
 
