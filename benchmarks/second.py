@@ -4,7 +4,8 @@ python benchmarks/second.py           # half a minute on a quiet machine
 python benchmarks/second.py 1         # once
 
 CPU and wall seconds from the start of the process until the first hop of the first method, and until the end of all:
-without a cache, with an empty one, and with what an earlier process left there. The best of three, or of as many as given.
+without a cache, with an empty one, and with what an earlier process left there. The best
+of three, or of as many as given.
 """
 
 import os
@@ -42,6 +43,7 @@ def measured(cache: str) -> list[float]:
 
 
 def main() -> None:
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS
     table = Table(
         "cache", "first hop, CPU s", "wall s", "all five, CPU s", "wall s", title="five methods, 2,000 hops each"
     )
