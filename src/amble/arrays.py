@@ -16,6 +16,7 @@ Indices = NDArray[np.integer[Any]]
 Bits = np.uint64 | NDArray[np.uint64]
 Tree = Any  # an array, or a NamedTuple of trees: Python has no type for any NamedTuple
 BEYOND = 1e50  # a model beyond this has diverged
+SWEPT_UP_TO = 32  # unknowns: from there on LAPACK solves faster, with the calls that it takes (measured)
 
 
 def namespace(x: NDArray[Any]) -> Any:
@@ -37,6 +38,35 @@ def while_loop(xp: Any, condition: Callable[[Any], Any], body: Callable[[Any], A
 def norm(x: Array) -> Array:
     """|x|, the Euclidean length of a vector."""
     return namespace(x).sqrt((x * x).sum())
+
+
+def solver(A: Array) -> Callable[[Array], Array]:
+    """v -> A^-1 v, for a symmetric positive definite A with ones on its diagonal.
+
+    Under JAX a small A is inverted by sweeping its rows one after another; calling a library would take longer.
+
+        A' = A - d s s^T,  s = row j of A less one in place j,  d = 1/A_jj
+
+    leaves in row j the row of the inverse of what is swept so far, with the sign turned and 2 on the diagonal.
+    """
+    xp, p = namespace(A), A.shape[-1]
+    if xp is np or p > SWEPT_UP_TO:
+        return lambda v: xp.linalg.solve(A, v)
+    import jax
+
+    def row(A: Any, j: Any) -> tuple[Any, Any]:
+        entries = A.at[j].get(mode="promise_in_bounds")
+        pivot = entries.at[j].get(mode="promise_in_bounds")
+        s = xp.where(xp.arange(p) == j, pivot - 1, entries)
+        return s, s / pivot
+
+    def sweep(j: Any, swept: Any) -> Any:
+        A, s, scaled = swept
+        A = A - s[:, None] * scaled
+        return A, *row(A, xp.minimum(j + 1, p - 1))
+
+    inverse = 2 * xp.eye(p) - jax.lax.fori_loop(0, p, sweep, (A, *row(A, 0)))[0]
+    return lambda v: inverse @ v
 
 
 def tree_map(function: Callable[..., Array], *trees: Tree) -> Tree:

@@ -1,13 +1,15 @@
 """The compiled engine: the whole replay as one JAX loop, one compilation for any number of hops and any settings."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any, final
 
 import numpy as np
 
 from amble.arrays import Array, Indices, Tree
+from amble.compiling.kept import kept_programs
+from amble.compiling.kernel import is_simple, one_kernel
 from amble.engines import State, first_lost
 from amble.errors import AmbleError, need
 from amble.losses.penalty import Penalty
@@ -35,14 +37,15 @@ class Compiled:
             self.penalty = self.jax.device_put(problem.penalty)  # None is a tree without leaves
             self.links = self.jax.device_put(_links(method, network)) if is_round(method) else ()
         self._block: tuple[Any, int, Any, Any] = (None, -1, None, None)  # of which schedule, which block, its columns
+        self._called: set[str] = set()  # what was compiled by now, and need not be looked for in the cache
 
     def start(self) -> State:
-        with self.jax.enable_x64(True), _explained(self.shape):
+        with self._compiling("start"):
             begin: State = _begin()(self.shape, self.agents, self.settings, self.objectives, self.initial, self.penalty)
         return begin
 
     def advance(self, state: State, schedule: Schedule | Rounds | None, begin: int, end: int) -> State:
-        with self.jax.enable_x64(True), _explained(self.shape):
+        with self._compiling("advance"):
             if is_round(self.shape):
                 state = _rounds()(self.shape, self.settings, self.objectives, self.links, state, begin, end)
             while not is_round(self.shape) and begin < end:
@@ -53,12 +56,19 @@ class Compiled:
                     self._block = (schedule, number, *columns)
                 _, _, agent, token = self._block
                 span = (begin - number * BLOCK, stop - number * BLOCK, number * BLOCK)
-                state = _hops()(
+                state, _ = _hops()(
                     self.shape, self.settings, self.objectives, state, self.initial, self.penalty, agent, token, *span
                 )
                 begin = stop
             self.jax.block_until_ready(state.x_sum)
         return state
+
+    @contextmanager
+    def _compiling(self, what: str) -> Iterator[None]:
+        cache = nullcontext() if what in self._called else kept_programs(self.jax)
+        with self.jax.enable_x64(True), _explained(self.shape), cache:
+            yield
+        self._called.add(what)
 
     def _piece(self, column: Indices, number: int) -> Any:
         """One block of the schedule; the entry after its last hop is read in advance, but never used."""
@@ -66,7 +76,7 @@ class Compiled:
         return self.jax.numpy.asarray(np.pad(piece, (0, BLOCK + 1 - len(piece)), mode="edge"))
 
     def read(self, state: State) -> tuple[Array, Array]:
-        with self.jax.enable_x64(True):
+        with self._compiling("read"):
             model, local = _read()(self.shape, self.agents, self.settings, state, self.initial, self.penalty)
         return np.asarray(model), np.asarray(local)
 
@@ -141,29 +151,38 @@ def _hops() -> Any:
         begin: Any,
         end: Any,
         offset: Any,
-    ) -> State:
-        rule = rules(with_traced(method, settings), initial, penalty)
-
-        def ahead(state: State, k: Any) -> Any:
+    ) -> tuple[State, Any]:
+        def ahead(state: State, agent: Any, token: Any, k: Any) -> Any:
             """The rows of hop k. They are part of the loop's state. If they were read where they are used, the compiler
             would keep the arrays that they come from, and copy them completely at every hop."""
             i, m = _take(agent, k), _take(token, k)
             return i, m, _take(state.agents, i), _take(state.slots, (i, m)), _take(state.tokens, m)
 
-        def hop(k: Any, carried: Any) -> Any:
-            state, (i, m, mine, slot, visitor) = carried
-            new, new_slot, new_token = rule.visit(_take(objectives, i), mine, slot, visitor)
-            state = State(
-                _put(state.agents, i, new),
-                _put(state.slots, (i, m), new_slot),
-                _put(state.tokens, m, new_token),
-                x_sum := state.x_sum + (new.x - mine.x),
-                first_lost(jnp, state.lost, x_sum, k + offset),
-            )
-            return state, ahead(state, k + 1)
+        def loop(state: State, fixed: Any) -> State:
+            settings, objectives, initial, penalty, agent, token, begin, end, offset = fixed
+            rule = rules(with_traced(method, settings), initial, penalty)
 
-        after: State = jax.lax.fori_loop(begin, end, hop, (state, ahead(state, begin)))[0]
-        return after
+            def hop(k: Any, carried: Any) -> Any:
+                state, (i, m, mine, slot, visitor) = carried
+                new, new_slot, new_token = rule.visit(_take(objectives, i), mine, slot, visitor)
+                state = State(
+                    _put(state.agents, i, new),
+                    _put(state.slots, (i, m), new_slot),
+                    _put(state.tokens, m, new_token),
+                    x_sum := state.x_sum + (new.x - mine.x),
+                    first_lost(jnp, state.lost, x_sum, k + offset),
+                )
+                return state, ahead(state, agent, token, k + 1)
+
+            after: State = jax.lax.fori_loop(begin, end, hop, (state, ahead(state, agent, token, begin)))[0]
+            return after
+
+        fixed = settings, objectives, initial, penalty, agent, token, begin, end, offset
+        rule = rules(with_traced(method, settings), initial, penalty)
+        _, _, *rows = ahead(state, agent, token, begin)
+        if is_simple(rule.visit, _take(objectives, 0), *rows):
+            return one_kernel(loop, state, fixed)
+        return loop(state, fixed), None
 
     return jax.jit(hops, static_argnums=0, donate_argnums=3)
 

@@ -24,7 +24,7 @@ Several tokens share one account of M ledgers: see methods/boards.py.
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from amble.arrays import Array, namespace
+from amble.arrays import Array, namespace, solver
 from amble.losses.objective import Objective, number_of
 from amble.losses.penalty import SINGULAR, Penalty
 from amble.methods.protocol import GiftMethod
@@ -95,8 +95,9 @@ def estimate(
     left, scaled = scale * (total - weight @ start), scale[:, None] * weight * scale  # left to find: z - start
     # an account of few rows has a singular weight; one step of refinement removes the added part again
     lifted = scaled + xp.diag(xp.where(known, SINGULAR, 1.0))
-    u = xp.linalg.solve(lifted, left)
-    return start + scale * (u + xp.linalg.solve(lifted, left - scaled @ u))
+    solve = solver(lifted)
+    u = solve(left)
+    return start + scale * (u + solve(left - scaled @ u))
 
 
 def message_numbers(method: GiftMethod, p: int, penalty: Penalty | None = None) -> int:

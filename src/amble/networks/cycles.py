@@ -3,9 +3,10 @@
 from collections import deque
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from amble.arrays import Indices
-from amble.networks.network import Network
+from amble.networks.network import Network, parts
 
 ROTATION_WORK = 20_000_000  # path entries reversed before giving up: a second or two
 ROTATIONS_A_PATH = 20  # times N: a path that has not closed by then seldom does
@@ -34,17 +35,15 @@ def hamiltonian(network: Network, rng: "np.random.Generator") -> Indices | None:
 
 
 def lopsided(network: Network) -> bool:
-    """Whether the agents are two unequal halves with links only across, as an odd grid's: then there is no cycle."""
-    side = np.full(network.agents, -1)
-    side[0] = 0
-    layer = np.array([0])
-    while len(layer):
-        near = np.concatenate([network.neighbours_of(i) for i in layer])
-        following = np.unique(near[side[near] < 0])
-        side[following] = 1 - side[layer[0]]
-        layer = following
-    across = side[np.repeat(np.arange(network.agents), network.degrees)] != side[network.neighbours]
-    return bool(across.all()) and 2 * int(side.sum()) != network.agents
+    """Whether the agents are two unequal halves with links only across, as an odd grid's: then there is no cycle.
+
+    Each agent counts twice, as reached by an even and by an odd number of links. With links only across, the two lie in
+    different parts, and the half of agent 0 is what an even number reaches.
+    """
+    N, links = network.agents, len(network.neighbours)
+    starts = np.concatenate([network.starts, network.starts[1:] + links])
+    part = parts(starts, np.concatenate([network.neighbours + N, network.neighbours]))
+    return bool(part[N] != part[0]) and 2 * np.count_nonzero(part[:N] == part[0]) != N
 
 
 def posa(network: Network, rng: "np.random.Generator") -> tuple[Indices | None, int]:
@@ -54,18 +53,21 @@ def posa(network: Network, rng: "np.random.Generator") -> tuple[Indices | None, 
     position = np.full(N, -1)  # where on the path an agent is
     path[0] = rng.integers(N)
     position[path[0]] = 0
+    # the same memory, for one number at a time: several times faster than through the arrays
+    starts, neighbours, on, place = (a.data for a in (network.starts, network.neighbours, path, position))
     for _ in range(ROTATIONS_A_PATH * N):
-        near = network.neighbours_of(path[length - 1])
-        fresh = near[position[near] < 0]
-        if len(fresh):
-            path[length] = hardest(network, position, fresh, rng)
-            position[path[length]] = length
+        end = on[length - 1]
+        near = neighbours[starts[end] : starts[end + 1]]
+        fresh = [j for j in near if place[j] < 0]
+        if fresh:
+            following = fresh[0] if len(fresh) == 1 else hardest(network, position, fresh, rng)
+            on[length], place[following] = following, length
             length += 1
             continue
-        if length == N and path[0] in near:
+        if length == N and on[0] in near:
             return path, work
-        turns = near[near != path[length - 2]]
-        cut = int(position[rng.choice(turns)]) + 1
+        before = on[length - 2]
+        cut = place[int(rng.choice([j for j in near if j != before]))] + 1
         path[cut:length] = path[cut:length][::-1].copy()
         position[path[cut:length]] = np.arange(cut, length)
         work += length - cut + 200
@@ -74,11 +76,9 @@ def posa(network: Network, rng: "np.random.Generator") -> tuple[Indices | None, 
     return None, work
 
 
-def hardest(network: Network, position: Indices, fresh: Indices, rng: "np.random.Generator") -> int:
+def hardest(network: Network, position: Indices, fresh: ArrayLike, rng: "np.random.Generator") -> int:
     """Of some fresh neighbours, the one with the fewest fresh neighbours: it is the hardest to reach later."""
-    if len(fresh) == 1:
-        return int(fresh[0])
-    some = rng.permutation(fresh)[:CANDIDATES_MAX]
+    some = rng.permutation(np.asarray(fresh))[:CANDIDATES_MAX]
     ways = [np.count_nonzero(position[network.neighbours_of(j)] < 0) for j in some]
     return int(some[int(np.argmin(ways))])
 
@@ -93,7 +93,7 @@ def tour(network: Network, rng: "np.random.Generator") -> Indices:
         near = network.neighbours_of(back[-1])
         fresh = near[position[near] < 0]
         if len(fresh):
-            following = hardest(network, position, fresh, rng)
+            following = int(fresh[0]) if len(fresh) == 1 else hardest(network, position, fresh, rng)
             position[following] = seen
             seen += 1
             back.append(following)

@@ -140,10 +140,9 @@ def from_edges(agents: int, edges: ArrayLike, name: str = "network") -> Network:
     low, high = edges.min(axis=1), edges.max(axis=1)
     kept = np.unique((low * agents + high)[low < high])
     low, high = kept // agents, kept % agents
-    source, target = np.concatenate([low, high]), np.concatenate([high, low])
-    order = np.lexsort((target, source))
-    starts = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=agents))])
-    network = Network(agents, starts.astype(np.int32), target[order].astype(np.int32), name)
+    both = np.sort(np.concatenate([kept, high * agents + low]))  # each link from either side, by agent
+    starts = np.concatenate([[0], np.cumsum(np.bincount(both // agents, minlength=agents))])
+    network = Network(agents, starts.astype(np.int32), (both % agents).astype(np.int32), name)
     apart = np.flatnonzero(~reached(network))
     if len(apart):
         raise Disconnected(agents, apart.tolist())
@@ -165,9 +164,28 @@ def layers(network: Network) -> list[Indices]:
 
 def reached(network: Network) -> Flags:
     """Which agents a token that starts at agent 0 can reach: one boolean per agent."""
-    seen = np.zeros(network.agents, bool)
-    seen[np.concatenate(layers(network))] = True
-    return seen
+    part = parts(network.starts, network.neighbours)
+    here: Flags = part == part[0]
+    return here
+
+
+def parts(starts: Indices, neighbours: Indices) -> Indices:
+    """The connected part that each agent is in, by its lowest number.
+
+    Every agent points to one with a number that is not higher. In each pass, what an agent points to learns of the
+    lowest one that its neighbours know of, and pointers are shortened by half: about log2(N) passes.
+    """
+    lowest = np.arange(len(starts) - 1)
+    linked = np.flatnonzero(np.diff(starts))
+    while True:
+        heard = np.minimum.reduceat(lowest[neighbours], starts[linked]) if len(linked) else linked
+        after = lowest.copy()
+        np.minimum.at(after, lowest[linked], heard)
+        after[linked] = np.minimum(after[linked], heard)
+        after = after[after]
+        if (after == lowest).all():
+            return lowest
+        lowest = after
 
 
 def from_networkx(graph: Graph) -> Network:

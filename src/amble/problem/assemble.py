@@ -1,6 +1,8 @@
 """From rows to stacked objectives: check, scale, add the intercept, weigh, stack what each agent holds."""
 
+import os
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ from amble.problem.penalising import spread, without_pins
 WEIGHTS = ("agents", "rows")
 INSIDE = "inside"  # of scale: for the arithmetic alone
 AGENTS_AT_A_TIME = 512
+ALIGNMENT = 64  # bytes
 
 
 class Scaling(NamedTuple):
@@ -242,29 +245,51 @@ def stack(
 ) -> Tree:
     """Each agent's objective, stacked. `weights` says whether agents or rows count alike, or has each agent's share."""
     kind: Any = LOSSES[choose(loss, classes)]  # Any: not every loss takes an offset
-    N, p = len(parts), rows.shape[1]
+    N = len(parts)
     sizes = np.array([len(part) for part in parts])
+    members, begins = np.concatenate(parts), np.cumsum(sizes) - sizes
     each = np.ones(len(wanted)) if extra.weight is None else extra.weight
-    sums = np.array([each[part].sum() for part in parts])
+    sums = sizes * 1.0 if extra.weight is None else np.array([each[part].sum() for part in parts])
     if isinstance(weights, str):
         weights = np.ones(N) if weights == "agents" else N * sums / sums.sum()
     shares = weights
 
     def block(chosen: Indices) -> Tree:
         """Some agents, padded to the largest of them with rows of weight zero."""
-        d = sizes[chosen].max()
-        X, (y, weight, offset) = np.zeros((len(chosen), d, p)), np.zeros((3, len(chosen), d))
-        for k, i in enumerate(chosen):
-            X[k, : sizes[i]], y[k, : sizes[i]] = rows[parts[i]], wanted[parts[i]]
-            weight[k, : sizes[i]] = shares[i] * each[parts[i]] / sums[i]
-            offset[k, : sizes[i]] = 0.0 if extra.offset is None else extra.offset[parts[i]]
-        options = {} if extra.offset is None else {"offset": offset}
-        return kind.build(X, y, weight, shares[chosen, None] * penalty, classes, **options)
+        place = np.arange(sizes[chosen].max())
+        padding = place >= sizes[chosen, None]
+        row = members[np.where(padding, 0, begins[chosen, None] + place)]
+
+        def held(column: Any) -> Array:
+            values: Array = column[row].astype(np.float64, copy=False)
+            values[padding] = 0.0
+            return values
+
+        weight = held(each) * shares[chosen, None] / sums[chosen, None]
+        options = {} if extra.offset is None else {"offset": held(extra.offset)}
+        return kind.build(held(rows), held(wanted), weight, shares[chosen, None] * penalty, classes, **options)
 
     if kind.keeps_rows():
         return block(np.arange(N))
     # losses that keep no rows need no padding to the largest agent
-    order = np.argsort(sizes, kind="stable")
-    blocks = [block(chosen) for chosen in np.array_split(order, -(-N // AGENTS_AT_A_TIME))]
-    back = np.argsort(order, kind="stable")
-    return tree_map(lambda *leaves: np.concatenate(leaves)[back], *blocks)
+    groups = np.array_split(np.argsort(sizes, kind="stable"), -(-N // AGENTS_AT_A_TIME))
+    first = block(groups[0])
+    stacked = tree_map(lambda leaf: aligned((N, *leaf.shape[1:])), first)
+
+    def fill(chosen: Indices, built: Tree) -> None:
+        for whole, part in zip(stacked, built, strict=True):
+            whole[chosen] = part
+
+    fill(groups[0], first)
+    # linear algebra on a stack of small matrices uses one core, and lets other threads run
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda chosen: fill(chosen, block(chosen)), groups[1:]))
+    return stacked
+
+
+def aligned(shape: tuple[int, ...]) -> Array:
+    """An array of numbers that begins where JAX can use it in place, without a copy of its own."""
+    size = int(np.prod(shape))
+    memory = np.empty(size + ALIGNMENT // 8)
+    begin = -memory.ctypes.data % ALIGNMENT // 8
+    return memory[begin : begin + size].reshape(shape)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble.arrays import Array, Flags, Indices, namespace
+from amble.compiling.kept import kept_programs
 from amble.errors import AmbleError, need
 from amble.networks.network import Network
 from amble.networks.walks import Walk, put, take
@@ -61,7 +62,7 @@ def plan_hops(
     if hops is None and not timing.link(message_bytes).any() and not np.any(compute_s):
         raise AmbleError("neither hops nor visits take time in this timing, so a clock means nothing; stop by hops.")
     wanted = HOPS_MAX if hops is None else hops
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), kept_programs(jax):
         agent, memory = walk.begin(jax.numpy)
         state = Travel(
             arrival_s=jax.numpy.zeros(tokens),
