@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amble import methods
-from amble.arrays import Array
+from amble.arrays import Array, leaves
 from amble.errors import need
 from amble.problem import reference
 from amble.problem.optimum import NoOptimum, Optimum, Watch
@@ -31,11 +31,13 @@ def with_history(run: Run, problem: Problem, optimum: bool = True, watch: Watch 
     return described(run, problem, costs(run) | run.history | columns, best, optimum)
 
 
-def with_histories(runs: Sequence[Run], problem: Problem, optimum: bool = True, watch: Watch | None = None) -> list[Run]:
+def with_histories(
+    runs: Sequence[Run], problem: Problem, optimum: bool = True, watch: Watch | None = None
+) -> list[Run]:
     """The same for many runs of one problem: their models are measured together."""
     best = reference.known(problem, watch) if optimum else NoOptimum("optimum=False was given")
-    sides = (np.concatenate([getattr(run, side) for run in runs]) for side in ("consensus", "local"))
-    columns = quality(problem, *sides, best, values_of)
+    consensus, local = np.concatenate([run.consensus for run in runs]), np.concatenate([run.local for run in runs])
+    columns = quality(problem, consensus, local, best, values_of)
     spent: dict[Any, dict[str, NDArray[Any]]] = {}  # runs that differ in a setting alone cost the same
     done, begin = [], 0
     for run in runs:
@@ -107,7 +109,7 @@ def values_of(problem: Problem, models: Array) -> Array:
         return one_by_one(problem, models)
     jax = need("jax", "sim")
     p = models.shape[1]
-    rows = max(np.size(leaf) for leaf in problem.total) // p
+    rows = max(np.size(leaf) for leaf in leaves(problem.total)) // p
     at_once = 1 << max(0, (VALUES_AT_ONCE // max(rows, p)).bit_length() - 1)
     values = []
     with jax.enable_x64(True):

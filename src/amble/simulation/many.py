@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from amble import methods
-from amble.arrays import Array, Flags, Indices
-from amble.engines.lanes import BLOCK, RECORDS, Lanes, Progress, lanes_that_fit, shape_of
+from amble.arrays import Array, Indices
+from amble.engines.lane_program import RECORDS, Progress
+from amble.engines.lanes import BLOCK, Lanes, lanes_that_fit, shape_of
 from amble.networks import walks
 from amble.problem.problem import Problem
 from amble.progress import interruptible
@@ -54,8 +55,7 @@ def run_many(
         first, problem = begun[group[0]], problems[group[0]]
         stop = limits(first.method, problem, hops, rounds, time_s, comm_units, tolerance)
         at_once = lanes_at_once(first, problem, stop)
-        for begin in range(0, len(group), at_once):
-            some = group[begin : begin + at_once]
+        for some in even_parts(group, at_once):
             runs, on = [begun[k] for k in some], [problems[k] for k in some]
             if problem.own is None:
                 made = _lanes(runs, on, stop, tolerance)
@@ -81,6 +81,13 @@ def groups(begun: Sequence[Run], problems: Sequence[Problem]) -> list[list[int]]
     return list(shapes.values())
 
 
+def even_parts(things: list[Any], most: int) -> list[list[Any]]:
+    """As few parts as there can be with at most so many things, all of one size but for one thing: parts of one size
+    share a compiled program."""
+    count = -(-len(things) // most)
+    return [things[k * len(things) // count : (k + 1) * len(things) // count] for k in range(count)]
+
+
 def lanes_at_once(run: Run, problem: Problem, stop: dict[str, Any]) -> int:
     """How many runs like this one are made by one program."""
     if problem.own is not None:
@@ -92,10 +99,15 @@ def lanes_at_once(run: Run, problem: Problem, stop: dict[str, Any]) -> int:
 
 
 def _alone(run: Run, problem: Problem, stop: dict[str, Any], tolerance: float | None) -> Run:
-    return told(stages(run, problem, stop, tolerance, "auto", False), None, run, problem, False, False)
+    done = told(stages(run, problem, stop, tolerance, "auto", False), None, run, problem, False, False)
+    if done.stopped == "interrupted":
+        raise Interrupted
+    return done
 
 
-def _lanes(runs: Sequence[Run], problems: Sequence[Problem], stop: dict[str, Any], tolerance: float | None) -> list[Run]:
+def _lanes(
+    runs: Sequence[Run], problems: Sequence[Problem], stop: dict[str, Any], tolerance: float | None
+) -> list[Run]:
     """The runs, as lanes of one program, without their histories."""
     first, N = runs[0], problems[0].agents
     lap = 1 if methods.is_round(first.method) else N
@@ -108,20 +120,23 @@ def _lanes(runs: Sequence[Run], problems: Sequence[Problem], stop: dict[str, Any
     film, hop = Film(model, local), 0
     while True:
         at = _play(machine, schedules, at, hop, film, first.every, lap, tolerance or 0.0)
-        ends, settled, lost = (np.asarray(each)[: len(runs)] for each in (at.ends, at.settled, at.state.lost))
-        going = ~settled & (lost < 0)
+        ends, settled = np.asarray(at.ends)[: len(runs)], np.asarray(at.settled)[: len(runs)]
+        lost = np.asarray(at.state.lost)[: len(runs)] >= 0
+        going = ~(settled | lost)
         if not staged or stage == stop["hops"] or not going.any():
             break
-        hop, stage = stage, min(4 * stage, stop["hops"])  # as `stages` does: nobody knows beforehand how long a run will be
+        hop, stage = stage, min(4 * stage, stop["hops"])  # as in `stages`: nobody knows how long a run will be
         longer = plans([run for run, goes in zip(runs, going, strict=True) if goes], {**stop, "hops": stage})
         for k, schedule in zip(np.flatnonzero(going).tolist(), longer, strict=True):
             schedules[k] = schedule
         at = machine.with_ends(at, np.where(going, _hops(schedules), ends))
-    last, states = machine.read(at), machine.states(at)
-    return [
-        _finished(run, schedules[k], stop, int(ends[k]), bool(settled[k]), bool(lost[k] >= 0), states[k], film.of(k, last))
-        for k, run in enumerate(runs)
-    ]  # fmt: skip
+    film.close(*machine.read(at))
+    done = []
+    for k, (run, schedule, state) in enumerate(zip(runs, schedules, machine.states(at), strict=True)):
+        why = "diverged" if lost[k] else "tolerance" if settled[k] else reason(run, schedule, stop)
+        end = int(ends[k])
+        done.append(replace(run, schedule=schedule.first(end), state=state, stopped=why, **film.records(k, end)))
+    return done
 
 
 def _hops(schedules: Sequence[Schedule | Rounds]) -> Indices:
@@ -132,28 +147,30 @@ class Film:
     """The models of all lanes at each point of the grid."""
 
     def __init__(self, model: Array, local: Array) -> None:
-        self.hops = [np.zeros(1, np.int64)]
+        self.hops: list[Indices] = [np.zeros(1, np.int64)]
         self.models, self.locals = [model[:, None]], [local[:, None]]
 
-    def add(self, hops: Indices, on_grid: Flags, models: Array, local: Array) -> None:
-        self.hops.append(hops[on_grid])
-        self.models.append(models[:, on_grid])
-        self.locals.append(local[:, on_grid])
+    def add(self, hops: Indices, models: Array, local: Array) -> None:
+        """The models at more points of the grid."""
+        self.hops.append(hops)
+        self.models.append(models)
+        self.locals.append(local)
 
-    def of(self, k: int, last: tuple[Array, Array]) -> Callable[[int], tuple[Indices, Array, Array]]:
-        """Lane k's records up to the hop at which it ended, whose models are `last`."""
-        hops = np.concatenate(self.hops)
+    def close(self, model: Array, local: Array) -> None:
+        """The models at the end of each lane."""
+        self.grid = np.concatenate(self.hops)
+        self.sides = [(np.concatenate(side, axis=1), end) for side, end in ((self.models, model), (self.locals, local))]
 
-        def until(end: int) -> tuple[Indices, Array, Array]:
-            count = int(np.searchsorted(hops, end, side="right"))
-            recorded = hops[:count]
-            sides = [np.concatenate([each[k] for each in side])[:count] for side in (self.models, self.locals)]
-            if recorded[-1] != end:
-                recorded = np.append(recorded, end)
-                sides = [np.concatenate([side, end_model[k][None]]) for side, end_model in zip(sides, last, strict=True)]
-            return recorded, sides[0], sides[1]
-
-        return until
+    def records(self, k: int, end: int) -> dict[str, Any]:
+        """Lane k's records up to the hop at which it ended, as the fields of a run."""
+        count = int(np.searchsorted(self.grid, end, side="right"))
+        recorded, between = self.grid[:count], bool(self.grid[count - 1] != end)
+        if between:
+            recorded = np.append(recorded, end)
+        sides = [
+            np.concatenate([film[k, :count], last[[k]]]) if between else film[k, :count] for film, last in self.sides
+        ]
+        return {"recorded": recorded, "consensus": sides[0], "local": sides[1]}
 
 
 def _play(
@@ -184,16 +201,15 @@ def _play(
             between = pauses[(pauses > hop) & (pauses < stop)][: RECORDS - 1]
             stop = int(pauses[pauses > hop][RECORDS - 1]) if len(between) == RECORDS - 1 else stop
             points = np.concatenate([[hop], between, [stop]])
-            columns: Any = (None, None)
-            if walking:
-                columns = (_columns(schedules, name, number * block, block) for name in ("agent", "token"))
+            agent = _columns(schedules, "agent", number * block, block) if walking else None
+            token = _columns(schedules, "token", number * block, block) if walking else None
             on_grid = np.isin(points[1:], grid)
             at_lap = np.isin(points[1:], laps)
             began = time.perf_counter()
             at, models, local = machine.advance(
-                at, *columns, number * block, points, on_grid | at_lap, at_lap, tolerance
+                at, agent, token, number * block, points, on_grid | at_lap, at_lap, tolerance
             )
-            film.add(points[1:], on_grid, models, local)
+            film.add(points[1:][on_grid], models[:, on_grid], local[:, on_grid])
             if time.perf_counter() - began < PIECE_S:
                 piece *= 2
             hop = stop
@@ -209,33 +225,10 @@ def _columns(schedules: Sequence[Any], name: str, begin: int, length: int) -> In
     return np.stack([np.pad(row, (0, width - len(row)), mode="edge" if len(row) else "constant") for row in rows])
 
 
-def _finished(
-    run: Run,
-    schedule: Schedule | Rounds,
-    stop: dict[str, Any],
-    end: int,
-    settled: bool,
-    lost: bool,
-    state: Any,
-    records: Callable[[int], tuple[Indices, Array, Array]],
-) -> Run:
-    recorded, consensus, local = records(end)
-    stopped = "diverged" if lost else "tolerance" if settled else reason(run, schedule, stop)
-    return replace(
-        run,
-        schedule=schedule if end == schedule.hops else schedule.first(end),
-        state=state,
-        recorded=recorded,
-        consensus=consensus,
-        local=local,
-        stopped=stopped,
-    )
-
-
 def plans(runs: Sequence[Run], stop: dict[str, Any]) -> list[Schedule | Rounds]:
     """The schedule of each run; runs that differ only in settings that cost nothing share theirs."""
     keys = [schedule_key(run) for run in runs]
-    first = {key: run for key, run in reversed(list(zip(keys, runs, strict=True)))}
+    first = dict(zip(keys, runs, strict=True))
     if methods.is_round(runs[0].method):
         made: dict[Any, Schedule | Rounds] = {key: plan(run, stop) for key, run in first.items()}
     else:
