@@ -31,8 +31,9 @@ def heatmap(sweep: Sweep, x: str | None, y: str | None, by: str) -> "Figure":
     )
     panel = figure.subplots()
     colours = need("matplotlib.colors", "sim")
-    scale = colours.LinearSegmentedColormap.from_list("amble", [LIGHT["c0"], LIGHT["c5"], LIGHT["raised"]])
-    scale.set_bad(PAPER)
+    scale = colours.LinearSegmentedColormap.from_list(
+        "amble", [LIGHT["c0"], LIGHT["c5"], LIGHT["raised"]]
+    ).with_extremes(bad=PAPER)
     finite = cells[np.isfinite(cells)]
     shown = sign * np.where(np.isfinite(cells), cells, np.nan)
     wide = len(finite) > 0 and finite.min() > 0 and finite.max() > 20 * finite.min()
