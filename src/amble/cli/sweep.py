@@ -137,8 +137,6 @@ def run(values: dict[str, Any], executor: Any, workers: int | None, part: tuple[
     folder = Path(runs.out)
     with interruptible(patient=True) as asked:
         made = make(**arguments(own, runs), executor=executor, workers=workers, folder=folder, part=part)
-        if made.cases:
-            made.values(own.rank)  # a wrong name is an error here, and costs no run
         if part is not None or not made.cases:
             left = f", {made.missing} are missing" if made.missing else ""
             which = "no part" if part is None else f"part {part[0]} of {part[1]}"

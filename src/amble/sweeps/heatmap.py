@@ -9,7 +9,7 @@ from amble.arrays import Array
 from amble.drawing import headline, literal, new_figure
 from amble.errors import AmbleError, need, unknown
 from amble.look import INK, LIGHT, PAPER, QUIET, look
-from amble.sweeps.results import LABELS, Sweep, quantile
+from amble.sweeps.results import LABELS, Sweep, is_higher_better, quantile, values_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,8 +24,8 @@ def heatmap(sweep: Sweep, x: str | None, y: str | None, by: str) -> "Figure":
     """A cell per pair of values; the best one has a frame, and one whose runs have no value is empty."""
     across, down = axes(sweep, x, y)
     cells, counts = medians(sweep, across, down, by)
-    columns, rows = values_of(sweep, across), values_of(sweep, down)
-    sign = -1.0 if sweep.higher(by) else 1.0
+    columns, rows = along(sweep, across), along(sweep, down)
+    sign = -1.0 if is_higher_better(sweep, by) else 1.0
     figure = new_figure(
         MARGIN_IN + CELL_IN * max(len(columns), 5) + 0.8, MARGIN_IN + 0.75 * CELL_IN * max(len(rows), 1)
     )
@@ -81,7 +81,7 @@ def axes(sweep: Sweep, x: str | None, y: str | None) -> tuple[str, str | None]:
             raise unknown("setting of this sweep", name, known)
     if x is not None and x == y:
         raise AmbleError(f"x and y are both {x}; give two different settings.")
-    varying = {name: len(values_of(sweep, name)) for name in known if name not in (x, y)}
+    varying = {name: len(along(sweep, name)) for name in known if name not in (x, y)}
     order = sorted(varying, key=lambda name: (name == "seed", name == "split", varying[name] < 2, -varying[name]))
     across = x or order.pop(0)
     left = [name for name in order if varying[name] > 1 and name not in ("seed", "split", across)]
@@ -94,7 +94,7 @@ def value_of(case: Any, name: str) -> Any:
     return getattr(case, name) if name in LABELS else methods.settings(case.method).get(name)
 
 
-def values_of(sweep: Sweep, name: str | None) -> list[Any]:
+def along(sweep: Sweep, name: str | None) -> list[Any]:
     """The values along an axis, in order; those that are absent first."""
     if name is None:
         return [None]
@@ -106,8 +106,8 @@ def values_of(sweep: Sweep, name: str | None) -> list[Any]:
 
 def medians(sweep: Sweep, across: str, down: str | None, by: str) -> tuple[Array, Any]:
     """The median in each cell, infinite where half of the runs or more have no value; and how many runs it has."""
-    values, sign = sweep.values(by), -1.0 if sweep.higher(by) else 1.0
-    columns, rows = values_of(sweep, across), values_of(sweep, down)
+    values, sign = values_of(sweep, by), -1.0 if is_higher_better(sweep, by) else 1.0
+    columns, rows = along(sweep, across), along(sweep, down)
     runs: dict[tuple[int, int], list[float]] = {}
     for case, value in zip(sweep.cases, values.tolist(), strict=True):
         row = 0 if down is None else rows.index(value_of(case, down))

@@ -158,22 +158,6 @@ class Sweep:
             write_whole({path: content.getvalue()})
         return path
 
-    def values(self, by: str) -> Array:
-        """One measured column, where lower is better; infinite where a run has no value."""
-        known = [name for name in self.rows[0] if name != "stopped"] if self.rows else []
-        if by not in known:
-            raise unknown("measured column", by, known)
-        column = np.array([row[by] for row in self.rows], np.float64)
-        column = np.where(np.isnan(column) | (self.stopped == "diverged"), np.inf, column)
-        return np.where(np.isinf(column), np.inf, -column) if self.higher(by) else column
-
-    def higher(self, by: str) -> bool:
-        return self.accuracy and by.startswith("metric")
-
-    @property
-    def stopped(self) -> NDArray[Any]:
-        return np.array([row["stopped"] for row in self.rows])
-
     def ranked(self, by: str = "objective") -> list[Spread]:
         """All settings, the best first: by the median over seeds and splits, for each network.
 
@@ -194,7 +178,7 @@ class Sweep:
         >>> [each.settings["tau"] for each in sweep.ranked()]
         [1.0, 0.1]
         """
-        values, sign = self.values(by), -1.0 if self.higher(by) else 1.0
+        values, sign = values_of(self, by), -1.0 if is_higher_better(self, by) else 1.0
         settings: dict[tuple[Any, str], list[int]] = {}
         for k, case in enumerate(self.cases):
             settings.setdefault((case.method, case.network), []).append(k)
@@ -260,20 +244,17 @@ class Sweep:
         return significance(self, self._chosen(a, by), self._chosen(b, by), by)
 
     def _chosen(self, wanted: str | Mapping[str, Any], by: str) -> Any:
-        """The method object that fits, the best of several."""
+        """The method that fits, the best of several."""
         asked = {"method": wanted} if isinstance(wanted, str) else dict(wanted)
-        ranked = sorted(
-            {case.method for case in self.cases}, key=lambda method: [each.settings for each in self.ranked(by)].index(
-                methods.settings(method))
-        )  # fmt: skip
-        for method in ranked:
-            own = {"method": method.label, **methods.settings(method)}
-            if all(own.get(name) == value for name, value in asked.items()):
-                return method
-        raise unknown("method in this sweep", str(wanted), {self.label(case.method) for case in self.cases})
-
-    def label(self, method: Any) -> str:
-        return f"{method.label} ({settings_text(method)})"
+        own = {case.method: {"method": case.method.label, **methods.settings(case.method)} for case in self.cases}
+        fit = [method for method, settings in own.items() if asked.items() <= settings.items()]
+        if not fit:
+            raise unknown("method in this sweep", str(wanted), {label_of(case.method) for case in self.cases})
+        for best in self.ranked(by):
+            for method in fit:
+                if own[method] == {"method": best.method, **best.settings}:
+                    return method
+        return fit[0]
 
     def _refuse_nothing(self) -> None:
         if not self.cases:
@@ -305,6 +286,25 @@ class Sweep:
 
         self._refuse_nothing()
         return save(heatmap(self, x, y, by), as_path(path, "the figure"))
+
+
+def values_of(sweep: Sweep, by: str) -> Array:
+    """One measured column, with its sign changed where a higher value is better; infinite where a run has none."""
+    known = [name for name in sweep.rows[0] if name != "stopped"] if sweep.rows else []
+    if by not in known:
+        raise unknown("measured column", by, known)
+    column = np.array([row[by] for row in sweep.rows], np.float64)
+    diverged = np.array([row["stopped"] == "diverged" for row in sweep.rows])
+    none = np.isnan(column) | np.isinf(column) | diverged
+    return np.where(none, np.inf, -column if is_higher_better(sweep, by) else column)
+
+
+def is_higher_better(sweep: Sweep, by: str) -> bool:
+    return sweep.accuracy and by.startswith("metric")
+
+
+def label_of(method: Any) -> str:
+    return f"{method.label} ({settings_text(method)})"
 
 
 def quantile(values: Array, share: float) -> float:

@@ -62,6 +62,11 @@ def rows_of(runs: Sequence[Run], within: Sequence[float]) -> Rows:
     return rows
 
 
+def measured(within: Sequence[float]) -> list[str]:
+    """The columns of numbers that a row has."""
+    return ["hops", *ENDS, *SIDES, *(column(cost, share) for share in within for cost in COSTS)]
+
+
 def column(cost: str, share: float) -> str:
     """The name of the column with what a run had cost when its metric was within this share of the optimum's."""
     return f"{'hops' if cost == 'hop' else cost}_within_{share:g}"

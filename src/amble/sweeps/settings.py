@@ -11,6 +11,8 @@ from amble.errors import AmbleError, is_whole, unknown
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 from amble.simulation.experiment import LIMITS, Experiment
+from amble.sweeps.plan import shares_of
+from amble.sweeps.rows import measured
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ def arguments(own: SweepSettings, runs: Experiment) -> dict[str, Any]:
     for name in several:
         if name not in networks.KINDS:
             raise unknown("network", name, networks.KINDS)
+    if own.rank not in (columns := measured(shares_of(own.within))):
+        raise unknown("measured column", own.rank, columns)
     numbers = counted(own.splits, "splits")
     data = runs.read_data()
     problems: list[Problem] = [runs.deal(data, seed) for seed in ([runs.seed] if numbers == [0] else numbers)]

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from amble.errors import need
-from amble.sweeps.results import Significance, Sweep
+from amble.sweeps.results import Significance, Sweep, label_of, values_of
 
 
 def significance(sweep: Sweep, a: Any, b: Any, by: str) -> Significance:
     """The Wilcoxon signed-rank test over pairs of runs that have seed, network and split in common."""
-    values = sweep.values(by)
+    values = values_of(sweep, by)
     sides: list[dict[Any, float]] = [{}, {}]
     for case, value in zip(sweep.cases, values.tolist(), strict=True):
         for side, method in zip(sides, (a, b), strict=True):
@@ -22,8 +22,8 @@ def significance(sweep: Sweep, a: Any, b: Any, by: str) -> Significance:
     with np.errstate(all="ignore"):
         ratio = float(np.median(one[there] / other[there])) if there.any() else float("nan")
     return Significance(
-        a=sweep.label(a),
-        b=sweep.label(b),
+        a=label_of(a),
+        b=label_of(b),
         by=by,
         pairs=len(pairs),
         a_better=int((one < other).sum()),
