@@ -9,7 +9,7 @@ from amble.arrays import Array
 from amble.drawing import headline, literal, new_figure
 from amble.errors import AmbleError, need, unknown
 from amble.look import INK, LIGHT, PAPER, QUIET, look
-from amble.sweeps.results import LABELS, Sweep, is_higher_better, quantile, values_of
+from amble.sweeps.measured import LABELS, Measured, is_higher_better, quantile, values_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ DARK = 0.55  # of the scale: from here on, numbers are in the colour of the pape
 
 
 @look()
-def heatmap(sweep: Sweep, x: str | None, y: str | None, by: str) -> "Figure":
+def heatmap(sweep: Measured, x: str | None, y: str | None, by: str) -> "Figure":
     """A cell per pair of values; the best one has a frame, and one whose runs have no value is empty."""
     across, down = axes(sweep, x, y)
     cells, counts = medians(sweep, across, down, by)
@@ -72,7 +72,7 @@ def heatmap(sweep: Sweep, x: str | None, y: str | None, by: str) -> "Figure":
     return figure
 
 
-def axes(sweep: Sweep, x: str | None, y: str | None) -> tuple[str, str | None]:
+def axes(sweep: Measured, x: str | None, y: str | None) -> tuple[str, str | None]:
     """The two names along the axes, those with most values where none is given; the second is None if one varies."""
     settings = dict.fromkeys(name for case in sweep.cases for name in methods.settings(case.method))
     known = [*settings, *LABELS]
@@ -94,7 +94,7 @@ def value_of(case: Any, name: str) -> Any:
     return getattr(case, name) if name in LABELS else methods.settings(case.method).get(name)
 
 
-def along(sweep: Sweep, name: str | None) -> list[Any]:
+def along(sweep: Measured, name: str | None) -> list[Any]:
     """The values along an axis, in order; those that are absent first."""
     if name is None:
         return [None]
@@ -104,7 +104,7 @@ def along(sweep: Sweep, name: str | None) -> list[Any]:
     )
 
 
-def medians(sweep: Sweep, across: str, down: str | None, by: str) -> tuple[Array, Any]:
+def medians(sweep: Measured, across: str, down: str | None, by: str) -> tuple[Array, Any]:
     """The median in each cell, infinite where half of the runs or more have no value; and how many runs it has."""
     values, sign = values_of(sweep, by), -1.0 if is_higher_better(sweep, by) else 1.0
     columns, rows = along(sweep, across), along(sweep, down)

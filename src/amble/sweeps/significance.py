@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from amble.errors import need
-from amble.sweeps.results import Significance, Sweep, label_of, values_of
+from amble.sweeps.measured import Measured, Significance, label_of, values_of
 
 
-def significance(sweep: Sweep, a: Any, b: Any, by: str) -> Significance:
+def significance(sweep: Measured, a: Any, b: Any, by: str) -> Significance:
     """The Wilcoxon signed-rank test over pairs of runs that have seed, network and split in common."""
     values = values_of(sweep, by)
     sides: list[dict[Any, float]] = [{}, {}]
