@@ -2,8 +2,8 @@
 
     python benchmarks/sweep.py
 
-N = 20, p = 12, 5 tokens, 10,000 hops, float64, another network and schedule for each seed, all included. What is compiled
-is compiled before.
+N = 20, p = 12, 5 tokens, 10,000 hops, float64, another network and schedule for each seed, all included. What is
+compiled is compiled before.
 """
 
 import os
@@ -42,13 +42,13 @@ def main():
             amble.sweep(method, problem, hops=HOPS, seeds=range(count), workers=1, progress=False)
 
         alone(1)
-        one = seconds(lambda: alone(ALONE)) / ALONE  # noqa: B023
+        one = seconds(lambda: alone(ALONE)) / ALONE
         for count in LANES:
             lanes(min(count, 256))
             each = seconds(lambda: lanes(count)) / count  # noqa: B023
             print(
-                f"{method.label}, {count} lanes: {HOPS / each / 1e6:.2f} million hops/s, {one / each:.1f} times as many as "
-                f"one after another ({HOPS / one / 1e6:.2f})",
+                f"{method.label}, {count} lanes: {HOPS / each / 1e6:.2f} million hops/s, {one / each:.1f} times as many "
+                f"as one after another ({HOPS / one / 1e6:.2f})",
                 flush=True,
             )
 

@@ -158,8 +158,8 @@ def tune(
 def pilot_runs(
     chosen: Sequence[Method], problem: Problem, network: Network, hops: int, options: dict[str, Any]
 ) -> Iterator[Run]:
-    """A pilot run of each method. As lanes of one program they are many times faster, but that takes seconds to compile:
-    where they are short, they are made one after another, by the program that later makes the run itself."""
+    """A pilot run of each method. As lanes of one program they are many times faster, but that takes seconds to
+    compile: where they are short, they are made one after another, by the program that later makes the run itself."""
     every = 1 if methods.is_round(chosen[0]) else problem.agents  # a record per lap
     compiled = problem.own is None and options.get("engine", "auto") != "plain"
     with warnings.catch_warnings():
