@@ -47,8 +47,8 @@ def main():
             lanes(min(count, 256))
             each = seconds(lambda: lanes(count)) / count  # noqa: B023
             print(
-                f"{method.label}, {count} lanes: {HOPS / each / 1e6:.2f} million hops/s, {one / each:.1f} times as many "
-                f"as one after another ({HOPS / one / 1e6:.2f})",
+                f"{method.label}, {count} lanes: {HOPS / each / 1e6:.2f} million hops/s, {one / each:.1f} times "
+                f"those of one after another ({HOPS / one / 1e6:.2f})",
                 flush=True,
             )
 

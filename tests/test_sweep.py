@@ -34,13 +34,13 @@ def run_amble(*words, cwd, before=(), **options):
 
 @pytest.fixture(scope="module")
 def small():
-    chosen = [amble.IBCD(), amble.APIBCD(tokens=2, token_rule="tracked"), amble.Relay()]
+    chosen = [amble.APIBCD(tokens=2, token_rule="tracked"), amble.Relay()]
     return amble.sweep(chosen, PROBLEM, ["ring", "complete"], grid={"tau": [0.1, 1.0]}, seeds=range(3), hops=100)
 
 
 def test_a_row_per_setting_network_and_seed_with_what_simulate_ends_with(small):
     table = small.to_pandas()
-    assert len(table) == (2 + 2 + 1) * 2 * 3
+    assert len(table) == (2 + 1) * 2 * 3
     row = table[(table.method == "API-BCD") & (table.tau == 0.1) & (table.network == "ring") & (table.seed == 2)]
     method = amble.APIBCD(tau=0.1, tokens=2, token_rule="tracked")
     run = amble.simulate(method, PROBLEM, "ring", hops=100, seed=2)
