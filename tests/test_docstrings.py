@@ -28,6 +28,7 @@ MADE = {
     amble.Problem: "split",
     amble.Record: "on_record",
     amble.Run: "simulate",
+    amble.Sweep: "amble.sweep",
     amble.Tracker: "to_tensorboard",
 }
 

@@ -162,3 +162,13 @@ def test_gossip_is_judged_by_its_agents_losses_at_every_horizon():
         assert list(trial.hops) == [0, 20, 40, 60, 80]
         assert [trial.losses[k] for k in (1, 2, 4)] == pytest.approx(losses, rel=1e-12)
         assert trial.rises == rises == (losses[-1] > 1.001 * min(losses))
+
+
+@pytest.mark.parametrize("method", [amble.IBCD(), amble.DGD()], ids=lambda method: method.label)
+def test_pilot_runs_as_lanes_choose_what_single_ones_do(method, monkeypatch):
+    problem, network = amble.split(amble.load("diabetes"), agents=6), networks.ring(6)
+    _, alone = tuning.tune(method, problem, network, laps=20, long=2, seed=0)
+    monkeypatch.setattr(tuning, "VISITS_FEW", 0)
+    _, lanes = tuning.tune(method, problem, network, laps=20, long=2, seed=0)
+    assert lanes["tried"] == pytest.approx(alone["tried"], rel=1e-10)
+    assert {**lanes, "tried": {}} == {**alone, "tried": {}}

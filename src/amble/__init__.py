@@ -27,6 +27,8 @@ _HOMES = {
     "amble.simulation.path": ["path"],
     "amble.simulation.simulate": ["resume", "simulate"],
     "amble.schedule.timing": ["Timing"],
+    "amble.sweeps.results": ["Sweep"],
+    "amble.sweeps.sweep": ["sweep"],
     "amble.tracking.mlflow": ["to_mlflow"],
     "amble.tracking.record": ["Record"],
     "amble.tracking.tensorboard": ["to_tensorboard"],

@@ -26,6 +26,8 @@ from amble.simulation.comparison import compare as compare
 from amble.simulation.path import path as path
 from amble.simulation.simulate import resume as resume
 from amble.simulation.simulate import simulate as simulate
+from amble.sweeps.results import Sweep as Sweep
+from amble.sweeps.sweep import sweep as sweep
 from amble.tracking.mlflow import to_mlflow as to_mlflow
 from amble.tracking.record import Record as Record
 from amble.tracking.tensorboard import to_tensorboard as to_tensorboard

@@ -19,6 +19,7 @@ from amble.cli import (  # noqa: F401 (they add their commands)
     status,
     summary,
     survey,
+    sweep,
     up,
 )
 from amble.cli.app import app

@@ -7,7 +7,7 @@ from typer.core import TyperGroup
 
 # the groups of `amble --help` and the order of their commands; every command must be here
 PANELS = {
-    "Simulate": ("compare", "path", "reproduce", "report", "draw"),
+    "Simulate": ("compare", "sweep", "path", "reproduce", "report", "draw"),
     "Live": ("up", "survey", "init", "agent", "status", "page", "stop", "join", "leave", "collect", "replay", "chaos"),
     "Data": ("data", "predict", "summary"),
 }

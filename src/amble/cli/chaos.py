@@ -68,8 +68,8 @@ def run_all(state: Any, left: list[int], wanted: range, limit_s: float, workers:
     from concurrent.futures import FIRST_COMPLETED, Future, wait
 
     from amble.live.chaos import seeds as live
-    from amble.paper.workers import LOOK_S, Workers
     from amble.progress import Meter
+    from amble.workers import LOOK_S, Workers
 
     end_s = time.monotonic() + limit_s
     batches = iter([left[k : k + live.BATCH] for k in range(0, len(left), live.BATCH)])

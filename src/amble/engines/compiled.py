@@ -203,20 +203,25 @@ def _links(method: RoundMethod, network: Network) -> dict[str, Any]:
     return {"degree": degree, "own": own, "across": across, "hearer": hearer, "speaker": network.neighbours}
 
 
+def hear(links: dict[str, Any], said: Any) -> Any:
+    """What each agent hears, one row each, where row i is what agent i said."""
+    import jax
+    import jax.numpy as jnp
+
+    if "W" in links:
+        return links["W"] @ said
+    if "own" not in links:
+        return jnp.broadcast_to(said.mean(axis=0), said.shape)
+    rows = links["across"][:, None] * said[links["speaker"]]
+    return links["own"][:, None] * said + jax.ops.segment_sum(
+        rows, links["hearer"], said.shape[0], indices_are_sorted=True
+    )
+
+
 @cache
 def _rounds() -> Any:
     import jax
     import jax.numpy as jnp
-
-    def hear(links: dict[str, Any], said: Any) -> Any:
-        if "W" in links:
-            return links["W"] @ said
-        if "own" not in links:
-            return jnp.broadcast_to(said.mean(axis=0), said.shape)
-        rows = links["across"][:, None] * said[links["speaker"]]
-        return links["own"][:, None] * said + jax.ops.segment_sum(
-            rows, links["hearer"], said.shape[0], indices_are_sorted=True
-        )
 
     def rounds(
         method: RoundMethod,

@@ -18,7 +18,6 @@ from amble.errors import AmbleError
 from amble.files import ending as ending_of
 from amble.files import write_whole
 from amble.paper.plan import FULL_STEP, PILOT_POWERS, Figure, Job
-from amble.paper.workers import Workers
 from amble.problem.problem import Problem
 from amble.problem.split import split
 from amble.report.machine import this_machine
@@ -28,6 +27,7 @@ from amble.schedule import cost
 from amble.schedule.timing import Timing
 from amble.simulation import tuning
 from amble.simulation.simulate import resume, simulate
+from amble.workers import Workers
 
 CALIBRATION = "calibration.json"
 ENDINGS = (".json", ".npz")  # of a saved run

@@ -1,18 +1,23 @@
 """The curves of a run: its costs, and the quality of its recorded models."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amble import methods
-from amble.arrays import Array
+from amble.arrays import Array, leaves
+from amble.errors import need
 from amble.problem import reference
 from amble.problem.optimum import NoOptimum, Optimum, Watch
 from amble.problem.problem import Problem
 from amble.results.run import Run
 from amble.schedule.rounds import Rounds
+
+VALUES_AT_ONCE = 1 << 20  # scores in memory, while many models are measured
 
 
 def with_history(run: Run, problem: Problem, optimum: bool = True, watch: Watch | None = None) -> Run:
@@ -22,20 +27,58 @@ def with_history(run: Run, problem: Problem, optimum: bool = True, watch: Watch 
     optimum is left out where that is not known; then `problem["optimum"]` says why.
     """
     best = reference.known(problem, watch) if optimum else NoOptimum("optimum=False was given")
-    history = costs(run) | run.history | quality(problem, run.consensus, run.local, best)
+    columns = quality(problem, run.consensus, run.local, best)
+    return described(run, problem, costs(run) | run.history | columns, best, optimum)
+
+
+def with_histories(
+    runs: Sequence[Run], problem: Problem, optimum: bool = True, watch: Watch | None = None
+) -> list[Run]:
+    """The same for many runs of one problem: their models are measured together."""
+    best = reference.known(problem, watch) if optimum else NoOptimum("optimum=False was given")
+    consensus, local = np.concatenate([run.consensus for run in runs]), np.concatenate([run.local for run in runs])
+    columns = quality(problem, consensus, local, best, values_of)
+    spent: dict[Any, dict[str, NDArray[Any]]] = {}  # runs that differ in a setting alone cost the same
+    done, begin = [], 0
+    for run in runs:
+        end = begin + len(run.recorded)
+        key = id(run.schedule), run.message_bytes, run.recorded.tobytes(), run.compute_s.tobytes()
+        if key not in spent:
+            spent[key] = costs(run)
+        own = {name: column[begin:end] for name, column in columns.items()}
+        done.append(described(run, problem, spent[key] | run.history | own, best, optimum))
+        begin = end
+    return done
+
+
+def described(
+    run: Run, problem: Problem, history: dict[str, NDArray[Any]], best: Optimum | NoOptimum, optimum: bool
+) -> Run:
+    """The run with this history, and what is known about the optimum."""
     about: dict[str, Any] = {"known": True, "asked": optimum, "why": None}
     metric = problem.metric(best.w) if isinstance(best, Optimum) else np.nan
     if isinstance(best, NoOptimum):
         about |= {"known": False, "why": best.why}
-    described = {**run.problem, "optimum": about, "optimum_metric": None if np.isnan(metric) else metric}
-    return replace(run, history=history, problem=described)
+    known = {**run.problem, "optimum": about, "optimum_metric": None if np.isnan(metric) else metric}
+    return replace(run, history=history, problem=known)
 
 
-def quality(problem: Problem, consensus: Array, local: Array, best: Optimum | NoOptimum) -> dict[str, NDArray[Any]]:
+def one_by_one(problem: Problem, models: Array) -> Array:
+    """sum_i f_i at each model."""
+    return np.array([float(problem.value(w)) for w in models])
+
+
+def quality(
+    problem: Problem,
+    consensus: Array,
+    local: Array,
+    best: Optimum | NoOptimum,
+    values: Callable[[Problem, Array], Array] = one_by_one,
+) -> dict[str, NDArray[Any]]:
     """The columns of the history that say how good models are."""
     sides = {"": consensus, "_local": local}
     with np.errstate(all="ignore"):  # a diverged model has an infinite loss, and the run says so
-        columns = {"objective": np.array([float(problem.value(w)) for w in consensus])}
+        columns = {"objective": values(problem, consensus)}
         if isinstance(best, Optimum):
             scale = float(np.linalg.norm(best.w)) or 1.0
             columns["suboptimality"] = columns["objective"] - best.value
@@ -60,3 +103,31 @@ def costs(run: Run) -> dict[str, NDArray[Any]]:
         busy_s = np.concatenate([[0.0], np.cumsum(run.compute_s[run.schedule.agent])])[k]
     idle = 1 - busy_s / np.where(time_s > 0, N * time_s, np.inf)
     return {"hop": hop, "time_s": time_s, "comm_units": units, "bytes": sent, "idle": idle}
+
+
+def values_of(problem: Problem, models: Array) -> Array:
+    """sum_i f_i at each of many models, compiled; the last digits may differ from those of `problem.value`."""
+    if problem.total is None:
+        return one_by_one(problem, models)
+    jax = need("jax", "sim")
+    p = models.shape[1]
+    rows = max(np.size(leaf) for leaf in leaves(problem.total)) // p
+    at_once = 1 << max(0, (VALUES_AT_ONCE // max(rows, p)).bit_length() - 1)
+    values = []
+    with jax.enable_x64(True):
+        total, penalty = jax.device_put((problem.total, problem.whole_penalty))
+        for begin in range(0, len(models), at_once):
+            some = models[begin : begin + at_once]
+            padded = np.pad(some, ((0, at_once - len(some)), (0, 0)), mode="edge")
+            values.append(np.asarray(_values()(total, penalty, padded))[: len(some)])
+    return np.concatenate(values)
+
+
+@cache
+def _values() -> Any:
+    import jax
+
+    def value(total: Any, penalty: Any, w: Any) -> Any:
+        return total.value(w) if penalty is None else total.value(w) + penalty.value(w)
+
+    return jax.jit(jax.vmap(value, in_axes=(None, None, 0)))

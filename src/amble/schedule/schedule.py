@@ -41,6 +41,15 @@ class Schedule(NamedTuple):
     def first(self, hops: int) -> "Schedule":
         return Schedule(self.time_s[:hops], self.token[:hops], self.agent[:hops], self.moved[:hops])
 
+    def within(self, time_s: float | None, comm_units: int | None) -> "Schedule":
+        """The hops up to the first of these limits."""
+        schedule = self
+        if time_s is not None:
+            schedule = schedule.first(int(np.searchsorted(schedule.time_s, time_s, side="right")))
+        if comm_units is not None:
+            schedule = schedule.first(int(np.searchsorted(np.cumsum(schedule.moved), comm_units, side="right")))
+        return schedule
+
 
 def plan_hops(
     network: Network,
@@ -57,10 +66,7 @@ def plan_hops(
 ) -> Schedule:
     """The schedule up to the first of `hops`, `time_s` and `comm_units`."""
     jax = need("jax", "sim")
-    if comm_units is not None and network.agents == 1 and hops is None and time_s is None:
-        raise AmbleError("one agent never communicates, so comm_units cannot be reached; stop by hops or time_s.")
-    if hops is None and not timing.link(message_bytes).any() and not np.any(compute_s):
-        raise AmbleError("neither hops nor visits take time in this timing, so a clock means nothing; stop by hops.")
+    check_clock(network.agents, timing.link(message_bytes), compute_s, hops, time_s, comm_units)
     wanted = HOPS_MAX if hops is None else hops
     with jax.enable_x64(True), kept_programs(jax):
         agent, memory = walk.begin(jax.numpy)
@@ -88,18 +94,25 @@ def plan_hops(
                 break
         else:
             if hops is None:
-                spent = f"{float(state.arrival_s.min()):.3g} s and {crossed:,} units"
-                raise AmbleError(
-                    f"{HOPS_MAX:,} hops took only {spent}; ask for less, stop by hops, or use a slower timing."
-                )
+                raise never_reached(float(state.arrival_s.min()), crossed)
     columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]
     order = np.argsort(columns[0], kind="stable")[:wanted]
-    schedule = Schedule(*(column[order] for column in columns))
-    if time_s is not None:
-        schedule = schedule.first(int(np.searchsorted(schedule.time_s, time_s, side="right")))
-    if comm_units is not None:
-        schedule = schedule.first(int(np.searchsorted(np.cumsum(schedule.moved), comm_units, side="right")))
-    return schedule
+    return Schedule(*(column[order] for column in columns)).within(time_s, comm_units)
+
+
+def check_clock(
+    agents: int, link: Array, compute_s: Array, hops: int | None, time_s: float | None, comm_units: int | None
+) -> None:
+    """Refuses limits that no schedule can reach."""
+    if comm_units is not None and agents == 1 and hops is None and time_s is None:
+        raise AmbleError("one agent never communicates, so comm_units cannot be reached; stop by hops or time_s.")
+    if hops is None and not link.any() and not np.any(compute_s):
+        raise AmbleError("neither hops nor visits take time in this timing, so a clock means nothing; stop by hops.")
+
+
+def never_reached(seconds: float, crossed: int) -> AmbleError:
+    spent = f"{seconds:.3g} s and {crossed:,} units"
+    return AmbleError(f"{HOPS_MAX:,} hops took only {spent}; ask for less, stop by hops, or use a slower timing.")
 
 
 class Travel(NamedTuple):
@@ -113,7 +126,7 @@ class Travel(NamedTuple):
     free_s: Any
 
 
-def _arrive(walk: Walk, compute_s: Any, link: Any, seed: Any, state: Travel, _: None) -> tuple[Travel, tuple[Any, ...]]:
+def arrive(walk: Walk, compute_s: Any, link: Any, seed: Any, state: Travel, _: None) -> tuple[Travel, tuple[Any, ...]]:
     """One arrival: wait, compute, leave for the next agent."""
     xp = namespace(state.arrival_s)
     token = xp.argmin(state.arrival_s).astype(xp.int32)
@@ -142,6 +155,6 @@ def _block() -> Any:
     import jax
 
     def loop(walk: Walk, state: Travel, compute_s: Any, link: Any, seed: Any) -> Any:
-        return jax.lax.scan(partial(_arrive, walk, compute_s, link, seed), state, None, length=BLOCK)
+        return jax.lax.scan(partial(arrive, walk, compute_s, link, seed), state, None, length=BLOCK)
 
     return jax.jit(loop, donate_argnums=1)

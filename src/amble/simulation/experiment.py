@@ -110,10 +110,7 @@ class Experiment:
             raise AmbleError("no methods were given; name at least one.")
         if self.penalised:
             penalised.check(*chosen)
-        penalties = ("ridge", "l1", "positive", "unpenalised")
-        keys = ("how", "alpha", "sizes", "seed", "test", "loss", *penalties, "intercept", "scale", "weights")
-        agents = self.agents if self.by is None else None
-        problem = split(self.read_data(), agents, **{key: getattr(self, key) for key in keys})
+        problem = self.deal(self.read_data(), self.seed)
         timing.factors(problem.agents)
         for method in chosen:
             methods.check_penalty(method, problem)
@@ -121,6 +118,13 @@ class Experiment:
         if self.start is not None:
             initial_model(self.start, problem)
         return chosen, problem, networks.named(self.network, problem.agents, self.density, self.seed)
+
+    def deal(self, data: Dataset, seed: int) -> Problem:
+        """The problem: the data divided among the agents."""
+        penalties = ("ridge", "l1", "positive", "unpenalised")
+        keys = ("how", "alpha", "sizes", "test", "loss", *penalties, "intercept", "scale", "weights")
+        agents = self.agents if self.by is None else None
+        return split(data, agents, seed=seed, **{key: getattr(self, key) for key in keys})
 
     def make_methods(self) -> list[tuple[Any, bool]]:
         """The methods, each with whether its step or penalty is to be tuned: one that the user gives stays as it is."""

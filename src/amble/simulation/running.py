@@ -55,6 +55,28 @@ def run_once(
     on_record: OnRecord | None = None,
 ) -> Run:
     """What `simulate` does with a method whose settings are chosen."""
+    about: dict[str, Any] = {"walk": walk, "timing": timing, "seed": seed, "start": start, "every": every}
+    begun = begin(method, problem, network, penalised=penalised, tuning=tuning, **about)
+    stop = limits(begun.method, problem, hops, rounds, time_s, comm_units, tolerance)
+    going = stages(begun, problem, stop, tolerance, engine, progress)
+    done = told(going, on_record, begun, problem, optimum, progress)
+    return measured(done, problem, optimum, progress)
+
+
+def begin(
+    method: Method,
+    problem: Problem,
+    network: Network,
+    *,
+    walk: Any = "auto",
+    timing: Any = "paper",
+    seed: int = 0,
+    start: ArrayLike | None = None,
+    every: int | None = None,
+    penalised: bool = False,
+    tuning: dict[str, Any] | None = None,
+) -> Run:
+    """A run before its first hop, with all that it depends on checked."""
     method = methods.check(method, problem)
     check_records(method, every, penalised)
     start = None if start is None else initial_model(start, problem)
@@ -64,7 +86,7 @@ def run_once(
     with explained(method):
         compute_s = compute_seconds(timing, method, problem)
         message_numbers = methods.message_numbers(method, problem.dimension, problem.penalty)
-    begun = Run(
+    return Run(
         method=method,
         network=network,
         walk=walk if isinstance(walk, str) else walks.matrix(walk, network),
@@ -83,10 +105,6 @@ def run_once(
         local=np.zeros((0, problem.dimension)),
         history={"penalised": np.zeros(0)} if penalised else {},
     )
-    stop = limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
-    going = stages(begun, problem, stop, tolerance, engine, progress)
-    done = told(going, on_record, begun, problem, optimum, progress)
-    return measured(done, problem, optimum, progress)
 
 
 def check_records(method: Method, every: int | None, penalised: bool) -> None:

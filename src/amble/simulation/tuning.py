@@ -12,7 +12,8 @@ best value with others around it on runs of full length.
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,9 +26,11 @@ from amble.methods import Method
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 from amble.results.run import Run
-from amble.simulation.running import run_once
+from amble.simulation.many import Interrupted, run_many
+from amble.simulation.running import begin, run_once
 
 PILOT_LAPS = 50  # visits per agent in each pilot run
+VISITS_FEW = 300_000  # in all pilot runs of one step of the search: fewer are not worth a program of their own
 LONG = 20  # how many times as long the chosen value must work
 POWERS = (-4.0, 2.0, 9)  # of ten, times the scale: from, to, how many
 BEYOND_MAX = 4  # steps beyond the coarse grid's ends, where the best lies at one
@@ -106,22 +109,20 @@ def tune(
     done = 0
     least = powers[2] + len(FINE) + (long > 1)
 
-    def pilot(value: float, hops: int) -> Trial:
+    def pilots(values: Sequence[float], hops: int) -> dict[float, Trial]:
         nonlocal done
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            own = methods.with_setting(method, name, value)
-            every = 1 if methods.is_round(method) else problem.agents  # a record per lap
-            run = run_once(own, problem, network, hops=hops, every=every, optimum=False, progress=False, **options)
-        done += 1
-        watch(done, max(done, least))
-        return trial(run, problem, reading or "")
+        made = {}
+        own = [methods.with_setting(method, name, value) for value in values]
+        for value, run in zip(values, pilot_runs(own, problem, network, hops, options), strict=True):
+            made[value] = trial(run, problem, reading or "")
+            done += 1
+            watch(done, max(done, least))
+        return made
 
     def best_of(powers: Sequence[float]) -> float:
         values = {power: rounded(scale * 10**power) for power in powers}
-        for value in values.values():
-            if value not in trials:
-                trials[value] = pilot(value, hops)
+        if left := [value for value in dict.fromkeys(values.values()) if value not in trials]:
+            trials.update(pilots(left, hops))
         best = rank({value: trials[value] for value in values.values()})[0]
         return next(power for power, value in values.items() if value == best)
 
@@ -146,11 +147,32 @@ def tune(
         record["reading"] = reading
     record["chosen"] = choose(record)
     while long > 1 and not all_refused(record):
-        short, longer = trials[record["chosen"]], pilot(record["chosen"], long * hops)
+        chosen = record["chosen"]
+        short, longer = trials[chosen], pilots([chosen], long * hops)[chosen]
         if not longer.rises and longer.end <= short.level(short.end, RISE):
             break
         record = refuse(record)
     return methods.with_setting(method, name, record["chosen"]), record
+
+
+def pilot_runs(
+    chosen: Sequence[Method], problem: Problem, network: Network, hops: int, options: dict[str, Any]
+) -> Iterator[Run]:
+    """A pilot run of each method. As lanes of one program they are many times faster, but that takes seconds to
+    compile: where they are short, they are made one after another, by the program that later makes the run itself."""
+    every = 1 if methods.is_round(chosen[0]) else problem.agents  # a record per lap
+    compiled = problem.own is None and options.get("engine", "auto") != "plain"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if compiled and len(chosen) > 1 and len(chosen) * hops > VISITS_FEW:
+            about = {key: value for key, value in options.items() if key != "engine"}
+            begun = [begin(method, problem, network, every=every, **about) for method in chosen]
+            with suppress(Interrupted):  # then each of the runs below ends at once
+                yield from run_many(begun, [problem] * len(begun), hops=hops, optimum=False)
+                return
+        same: dict[str, Any] = {"hops": hops, "every": every, "optimum": False, "progress": False}
+        for method in chosen:
+            yield run_once(method, problem, network, **same, **options)
 
 
 def rounded(value: float) -> float:

@@ -1,16 +1,18 @@
 """Many jobs on all cores, with one bar: each worker is a process that computes on one thread."""
 
-import multiprocessing
+import itertools
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, wait
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from amble.errors import AmbleError
+from amble.errors import AmbleError, need
 from amble.progress import Meter, interruptible
 
 LOOK_S = 0.5  # between two looks at what is done, and at Ctrl-C
@@ -35,17 +37,18 @@ class Workers:
         self.resources = ExitStack()
 
     def __enter__(self) -> "Workers":
+        # loky's pool, which comes with scikit-learn: unlike Python's own, it does not run the user's script again in
+        # every worker, and takes functions and classes that are defined there
+        loky = need("joblib.externals.loky", "sim")
         self.asked = self.resources.enter_context(interruptible(patient=True))
-        self.resources.enter_context(one_thread())
-        context = multiprocessing.get_context("spawn")
-        self.others = set(multiprocessing.active_children())
-        self.pool = ProcessPoolExecutor(self.count, context, initializer=begin, initargs=(context.Value("i", 0),))
+        numbers = self.resources.enter_context(TemporaryDirectory(prefix="amble-workers-"))
+        self.pool: Executor = loky.ProcessPoolExecutor(
+            self.count, initializer=begin, initargs=(numbers, os.getpid()), env=ONE_THREAD
+        )
+        self.resources.callback(self.pool.shutdown, kill_workers=True)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - self.others:
-            child.terminate()
         self.resources.close()
 
     def run(
@@ -70,7 +73,7 @@ class Workers:
                 try:
                     for each in ended:
                         each.result()
-                except BrokenProcessPool as error:
+                except BrokenExecutor as error:
                     raise AmbleError(
                         "a worker process was killed, perhaps by lack of memory; finished runs are kept, so run the "
                         "same command again, with fewer --workers."
@@ -78,36 +81,27 @@ class Workers:
         return not waiting
 
 
-def begin(started: Any) -> None:
+def begin(numbers: str, parent: int) -> None:
     """Before a worker's first job. Ctrl-C reaches every process of the terminal, but the parent decides when its
     workers end; and they end with it, whatever ends it. Each is bound to its own core: JAX makes a thread for every
     core that it sees, and the threads of several workers would wait for each other."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "sched_setaffinity"):
-        with started.get_lock():
-            number, started.value = started.value, started.value + 1
         allowed = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {allowed[number % len(allowed)]})
-    parent = multiprocessing.parent_process()
+        os.sched_setaffinity(0, {allowed[next_number(Path(numbers)) % len(allowed)]})
 
     def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
+        while os.getppid() == parent:
+            time.sleep(LOOK_S)
+        os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Environment of the workers: their libraries read at the start that they may use one thread."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+def next_number(folder: Path) -> int:
+    """0 for the first process that asks, 1 for the next, and so on."""
+    for number in itertools.count():
+        with suppress(FileExistsError):
+            (folder / str(number)).touch(exist_ok=False)
+            return number
+    raise AssertionError
