@@ -11,7 +11,7 @@ from amble.arrays import Array, Bits
 from amble.errors import AmbleError
 
 GOLDEN = 0x9E3779B97F4A7C15
-LINK, WALK, TIE = 0, 1, 2  # streams: link time, choice of the next agent, ties among neighbours
+LINK, WALK, TIE, ROWS = 0, 1, 2, 3  # streams: link time, choice of the next agent, ties among neighbours, a batch
 
 
 def check_seed(seed: object) -> int:

@@ -41,11 +41,12 @@ A loss with a name (registry.py) also has
 
 from amble.errors import AmbleError, unknown
 from amble.losses import registry
+from amble.losses.jax_loss import JaxLoss
 from amble.losses.objective import Loss, NamedLoss, Objective
 from amble.losses.registry import LeastSquares, Logistic, Softmax
 
 __all__ = [
-    "ALIASES", "LOSSES", "LeastSquares", "Logistic", "Loss", "NamedLoss", "Objective", "Softmax", "choose", "for_model",
+    "ALIASES", "LOSSES", "JaxLoss", "LeastSquares", "Logistic", "Loss", "NamedLoss", "Objective", "Softmax", "choose", "for_model",
     "named",
 ]  # fmt: skip
 
