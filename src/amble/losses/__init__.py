@@ -46,8 +46,8 @@ from amble.losses.objective import Loss, NamedLoss, Objective
 from amble.losses.registry import LeastSquares, Logistic, Softmax
 
 __all__ = [
-    "ALIASES", "LOSSES", "JaxLoss", "LeastSquares", "Logistic", "Loss", "NamedLoss", "Objective", "Softmax", "choose", "for_model",
-    "named",
+    "ALIASES", "LOSSES", "JaxLoss", "LeastSquares", "Logistic", "Loss", "NamedLoss", "Objective", "Softmax", "choose",
+    "for_model", "named",
 ]  # fmt: skip
 
 ALIASES = {"squared": "least-squares"}

@@ -8,7 +8,9 @@ from amble.arrays import Bits, Indices, Number
 from amble.errors import AmbleError, is_whole
 from amble.randomness import ROWS, draw
 
-PARTS = 24  # bits of a draw that choose a row: enough for any number of rows, and few enough to multiply without overflow
+PARTS = (
+    24  # bits of a draw that choose a row: enough for any number of rows, and few enough to multiply without overflow
+)
 PRODUCT_MAX = 1 << (64 - PARTS)  # of a batch's size and an agent's rows
 
 

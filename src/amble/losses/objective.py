@@ -53,8 +53,8 @@ class NamedLoss(Objective, Protocol):
 
 
 class ModelLoss(Protocol):
-    """The losses of all agents of a model of a user's own, such as JaxLoss: a sequence of objectives that also knows how
-    the numbers of the model become its weights."""
+    """The losses of all agents of a model of a user's own, such as JaxLoss: a sequence of objectives that also knows
+    how the numbers of the model become its weights."""
 
     def __len__(self) -> int: ...
     @property
@@ -86,8 +86,8 @@ def number_of(f: object, name: str, default: float | None) -> Any:
 
 
 def drawn(f: Any, hop: Any) -> Any:
-    """The objective as a visit finds it: a loss with mini-batches draws the rows of this hop (of a round, the round). An
-    agent's first state is that of hop -1."""
+    """The objective as a visit finds it: a loss with mini-batches draws rows for this hop, or round. An agent's first
+    state is that of hop -1."""
     return f.drawn(hop) if knows(f, "drawn") else f
 
 

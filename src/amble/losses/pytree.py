@@ -71,7 +71,9 @@ class Layout:
 
         leaves, treedef = jax.tree.flatten(params)
         if treedef != self.treedef:
-            raise AmbleError(f"params of structure {treedef} were given; give the structure of the first: {self.treedef}.")
+            raise AmbleError(
+                f"params of structure {treedef} were given; give the structure of the first: {self.treedef}."
+            )
         for piece in self.pieces:
             if np.shape(leaves[piece.leaf]) != piece.shape:
                 raise AmbleError(
