@@ -59,8 +59,7 @@ def engine_for(engine: str, method: Method, problem: Problem, network: Network, 
         raise unknown("engine", engine, ENGINES)
     if engine == "compiled" and problem.compilable is None:
         raise AmbleError(
-            "the compiled engine runs built-in objectives and amble.losses.JaxLoss; use engine='plain' for others of "
-            "your own."
+            "the compiled engine runs built-in objectives and JaxLoss only; use engine='plain' for others of your own."
         )
     if engine == "plain" or problem.compilable is None:
         from amble.engines.plain import Plain

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amble import engines, methods
-from amble.arrays import Array
+from amble.arrays import Array, tree_map
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, expect, is_whole
 from amble.methods import Method
@@ -267,7 +267,7 @@ def _go(
     return replace(
         run,
         schedule=schedule.first(hop),
-        state=state.on_numpy(),
+        state=tree_map(np.asarray, state),  # without a copy, which may be large: the engine does not use it again
         recorded=recorded,
         consensus=consensus,
         local=local,
