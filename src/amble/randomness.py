@@ -28,6 +28,15 @@ def mix(xp: Any, bits: Bits) -> Bits:
     return bits ^ (bits >> xp.uint64(31))
 
 
+def whole(seed: int, *numbers: int) -> int:
+    """A seed of 63 bits as a function of a seed and whole numbers, for generators that other libraries bring."""
+    bits = np.uint64(seed)
+    with np.errstate(over="ignore"):
+        for number in numbers:
+            bits = np.uint64(mix(np, bits + np.uint64(GOLDEN) * np.uint64(number + 1)))
+    return int(bits >> np.uint64(1))
+
+
 def draw(xp: Any, seed: Bits, token: Bits, hop: Bits, stream: int) -> Array:
     """Uniform on [0, 1): the draw of this stream at this token's hop. All arguments are uint64 arrays."""
     golden = xp.uint64(GOLDEN)

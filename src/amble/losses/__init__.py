@@ -44,10 +44,11 @@ from amble.losses import registry
 from amble.losses.jax_loss import JaxLoss
 from amble.losses.objective import Loss, NamedLoss, Objective
 from amble.losses.registry import LeastSquares, Logistic, Softmax
+from amble.losses.torch_loss import TorchLoss
 
 __all__ = [
-    "ALIASES", "LOSSES", "JaxLoss", "LeastSquares", "Logistic", "Loss", "NamedLoss", "Objective", "Softmax", "choose",
-    "for_model", "named",
+    "ALIASES", "LOSSES", "JaxLoss", "LeastSquares", "Logistic", "Loss", "NamedLoss", "Objective", "Softmax",
+    "TorchLoss", "choose", "for_model", "named",
 ]  # fmt: skip
 
 ALIASES = {"squared": "least-squares"}

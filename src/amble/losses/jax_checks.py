@@ -62,15 +62,6 @@ def as_device(a: Any, dtype: Any) -> Any:
     return jax.device_put(as_host(np.asarray(a), dtype, "the test rows"))
 
 
-def check_functions(loss: object, metric: object, test: object) -> None:
-    if not callable(loss):
-        raise AmbleError(f"loss={shown(loss)} was given; {LOSS_ADVICE}.")
-    if metric is not None and not callable(metric):
-        raise AmbleError(f"metric={shown(metric)} was given; it must be a function metric(params, test).")
-    if (metric is None) != (test is None):
-        raise AmbleError("metric and test belong together: a function, and the held-out rows that it is called with.")
-
-
 def check_answer(call: str, function: Callable[..., Any], layout: Layout, batch: Any, advice: str) -> None:
     import jax
     import jax.numpy as jnp

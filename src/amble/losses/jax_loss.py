@@ -1,6 +1,5 @@
 """JaxLoss: any loss(params, batch) written in JAX, for params in any pytree."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, final, overload
@@ -9,14 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amble.arrays import Array
-from amble.errors import AmbleError, need, unknown
+from amble.errors import AmbleError, need
 from amble.losses.batches import check_batch_size
-from amble.losses.jax_checks import LOSS_ADVICE, as_device, check_answer, check_functions, stack
+from amble.losses.jax_checks import LOSS_ADVICE, as_device, check_answer, stack
 from amble.losses.jax_objective import About, JaxObjective, Stacked, estimate_of, register
+from amble.losses.model_checks import check_functions, check_task, digest_of, shares_of, smoothness_given
 from amble.losses.pytree import Layout
 from amble.randomness import check_seed
-
-WEIGHTS, TASKS = ("rows", "agents"), ("custom", "classification", "regression")
 
 
 @final
@@ -89,11 +87,8 @@ class JaxLoss(Sequence[JaxObjective]):
     ) -> None:
         jax = need("jax", "sim")
         register()
-        check_functions(loss, metric, test)
-        for name, value, known in (("weights", weights, WEIGHTS), ("task", task, TASKS)):
-            if value not in known:
-                raise unknown(name, value, known)
-        self.task, self.metric = task, metric
+        check_functions(loss, LOSS_ADVICE, metric, test)
+        self.task, self.metric = check_task(task), metric
         self.layout = Layout(params)
         self.dimension, self.start = self.layout.dimension, self.layout.vector(params)
         leaves, batches, rows = stack(data, self.layout.dtype)
@@ -104,7 +99,7 @@ class JaxLoss(Sequence[JaxObjective]):
                 About(loss, self.layout, batches, len(set(rows)) == 1, size, check_seed(seed)),
                 tuple(jax.device_put(leaf) for leaf in leaves),
                 np.array(rows, np.int64),
-                np.array(rows) * len(rows) / sum(rows) if weights == "rows" else np.ones(len(rows)),
+                shares_of(rows, weights),
                 None,
             )
             self._check_loss()
@@ -153,11 +148,10 @@ class JaxLoss(Sequence[JaxObjective]):
     @cached_property
     def digest(self) -> str:
         """Names the losses by their data, their first model and what they say about it."""
-        about = self.stacked.about
-        sha = hashlib.sha256(f"{about.size} {about.seed} {self[0].value(self.start):.2e}".encode())
-        for leaf in (*self.stacked.data, self.stacked.rows, self.stacked.share, self.start):
-            sha.update(np.ascontiguousarray(np.asarray(leaf)).view(np.uint8).data)
-        return sha.hexdigest()
+        every = self.stacked
+        L = [] if every.smoothness is None else [f"{number:.2e}" for number in every.smoothness]
+        about = f"{every.about.size} {every.about.seed} {self[0].value(self.start):.2e} {L}"
+        return digest_of(about, [*every.data, every.rows, every.share, self.start])
 
     def _check_loss(self) -> None:
         """One number of the loss and of the metric, by their shapes alone."""
@@ -171,13 +165,8 @@ class JaxLoss(Sequence[JaxObjective]):
             check_answer("metric(params, test)", self.metric, self.layout, self.test, "it must return one number")
 
     def _smoothness(self, given: ArrayLike | str) -> Array:
-        if not isinstance(given, str):
-            L = np.asarray(given)
-            if L.dtype.kind not in "fiu" or L.shape not in ((), (len(self),)) or not (L > 0).all():
-                raise AmbleError(f"smoothness={given!r} was given; it must be above zero, one number or one per agent.")
-            return np.asarray(L * self.stacked.share, np.float64)
-        if given != "estimate":
-            raise AmbleError(f'smoothness={given!r} was given; it must be a number above zero, or "estimate".')
+        if not (isinstance(given, str) and given == "estimate"):
+            return smoothness_given(given, self.stacked.share, ', or "estimate"')
         first = np.random.default_rng(0).normal(size=self.dimension)
         L = np.array([float(estimate_of()(self.stacked, np.int64(i), self.start, first)) for i in range(len(self))])
         if not (np.isfinite(L).all() and (L > 0).all()):
