@@ -103,8 +103,8 @@ def test_the_citation_names_this_version_and_the_paper_of_the_readme():
 
 GLOSSARY = ROOT / "docs/glossary.md"
 NOUNS = [
-    "account", "agent", "agreement", "authority", "board", "bundle", "custody", "cycle", "epoch", "generation", "gift",
-    "hop", "journal", "lap", "lease", "ledger", "loss", "neighbour", "objective", "patience", "reading", "record",
+    "account", "agent", "agreement", "authority", "batch", "board", "bundle", "custody", "cycle", "epoch", "generation", "gift",
+    "hop", "journal", "lap", "lease", "ledger", "loss", "neighbour", "objective", "params", "patience", "reading", "record",
     "recount", "reissue", "replay", "role", "round", "slot", "stage", "survey", "token", "unit", "virtual time",
     "visit", "walk",
 ]  # fmt: skip

@@ -108,7 +108,7 @@ class Problem:
 
         Returns
         -------
-        of `amble.losses.JaxLoss` a pytree like its params
+        of `amble.losses.JaxLoss` a pytree like its params, of `amble.losses.TorchLoss` a state_dict
 
         Example
         -------
@@ -452,8 +452,8 @@ class Problem:
         ----------
         objectives : one object per agent, with value(w), grad(w) and, for methods that use it, prox(center, weight,
             start), the argmin of f(x) + weight/2 |x - center|^2. `amble.testing.check_objective` tests one. Or an
-            `amble.losses.JaxLoss`, which has those of all agents
-        dimension : the number of unknowns, which a JaxLoss knows
+            `amble.losses.JaxLoss` or `TorchLoss`, which has those of all agents
+        dimension : the number of unknowns, which a JaxLoss or TorchLoss knows
         name : for tables and pages
 
         Returns
