@@ -19,8 +19,8 @@ Every objective has
                                    loss with straight parts); Relay's full form adds it while the token moves
     share                          the agent's part in the sum: 1, or N d_i / D where rows are weighed
     quadratic                      whether the Hessian is the same everywhere
-    drawn(hop), again(step)        of a loss with mini-batches: the objective with the rows of one hop or round, and with
-                                   those of another local step of it (optional; losses/objective.py calls them)
+    drawn(hop), again(step)        of a loss with mini-batches: itself with the rows of a hop, or of another local step
+                                   of the same visit (optional; losses/objective.py calls them)
     flops(kind)                    operations of one "grad", "prox" or "hessian", for the fixed cost model
 
 and is a NamedTuple of arrays, so that agents are stacked by stacking arrays and the same code runs on NumPy and JAX.
