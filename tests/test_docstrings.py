@@ -9,7 +9,7 @@ import pytest
 
 import amble
 from amble import methods, testing
-from amble.losses import LOSSES
+from amble.losses import LOSSES, JaxLoss
 
 NAMES = [name for name in amble.__all__ if name not in ("__version__", "networks")]
 EXPORTED = [
@@ -19,7 +19,7 @@ EXPORTED = [
 ]
 EXPORTED += [getattr(testing, name) for name in testing.__all__]
 CLASSES = list(dict.fromkeys(each for each in EXPORTED if inspect.isclass(each)))
-CONSTRUCTED = [amble.Classifier, amble.Dataset, amble.Regressor, amble.Timing, *methods.METHODS.values()]
+CONSTRUCTED = [amble.Classifier, amble.Dataset, amble.Regressor, amble.Timing, JaxLoss, *methods.METHODS.values()]
 MADE = {
     amble.Comparison: "compare",
     amble.Model: "load_model",

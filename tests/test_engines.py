@@ -183,7 +183,7 @@ def test_the_optimum_of_objectives_of_one_s_own():
 
 
 def test_the_compiled_engine_refuses_objectives_of_one_s_own():
-    with pytest.raises(AmbleError, match="built-in objectives only; use engine='plain'"):
+    with pytest.raises(AmbleError, match="built-in objectives and JaxLoss only; use engine='plain'"):
         go(amble.IBCD(), own_problem(), engine="compiled")
 
 

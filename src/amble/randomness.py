@@ -11,7 +11,7 @@ from amble.arrays import Array, Bits
 from amble.errors import AmbleError
 
 GOLDEN, BITS = 0x9E3779B97F4A7C15, 2**64 - 1
-LINK, WALK, TIE = 0, 1, 2  # streams: link time, choice of the next agent, ties among neighbours
+LINK, WALK, TIE, ROWS = 0, 1, 2, 3  # streams: link time, choice of the next agent, ties among neighbours, a batch
 
 
 def check_seed(seed: object) -> int:
@@ -26,6 +26,15 @@ def mix(xp: Any, bits: Bits) -> Bits:
     bits = (bits ^ (bits >> xp.uint64(30))) * xp.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> xp.uint64(27))) * xp.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> xp.uint64(31))
+
+
+def whole(seed: int, *numbers: int) -> int:
+    """A seed of 63 bits as a function of a seed and whole numbers, for generators that other libraries bring."""
+    bits = np.uint64(seed)
+    with np.errstate(over="ignore"):
+        for number in numbers:
+            bits = np.uint64(mix(np, bits + np.uint64(GOLDEN) * np.uint64(number + 1)))
+    return int(bits >> np.uint64(1))
 
 
 def draw(xp: Any, seed: Bits, token: Bits, hop: Bits, stream: int) -> Array:

@@ -53,14 +53,16 @@ def first_lost(xp: Any, lost: Indices, x_sum: Array, k: Number) -> Any:
 
 
 def engine_for(engine: str, method: Method, problem: Problem, network: Network, start: Array | None = None) -> Engine:
-    """The engine by name; "auto" compiles unless the objectives are the user's own. `start` is the initial model, by
-    default zero."""
+    """The engine by name; "auto" compiles unless the objectives are the user's own and not written in JAX. `start` is
+    the initial model, by default zero."""
     initial = np.zeros(problem.dimension) if start is None else start
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
-    if engine == "compiled" and problem.own is not None:
-        raise AmbleError("the compiled engine runs built-in objectives only; use engine='plain' for your own.")
-    if engine == "plain" or problem.own is not None:
+    if engine == "compiled" and problem.compilable is None:
+        raise AmbleError(
+            "the compiled engine runs built-in objectives and JaxLoss only; use engine='plain' for others of your own."
+        )
+    if engine == "plain" or problem.compilable is None:
         from amble.engines.plain import Plain
 
         return Plain(method, problem, network, initial)

@@ -12,6 +12,7 @@ from amble.compiling.kept import kept_programs
 from amble.compiling.kernel import is_simple, one_kernel
 from amble.engines import State, first_lost
 from amble.errors import AmbleError, need
+from amble.losses.objective import drawn, knows
 from amble.losses.penalty import Penalty
 from amble.methods import Method, RoundMethod, TokenMethod, agrees, is_round, rules
 from amble.methods.parameters import traced, with_traced
@@ -32,7 +33,7 @@ class Compiled:
         self.settings = traced(method)  # arguments of the compiled loop, so that another tau does not recompile it
         self.shape = with_traced(method, dict.fromkeys(self.settings, 0.0))
         with self.jax.enable_x64(True):
-            self.objectives = self.jax.device_put(problem.stacked)
+            self.objectives = self.jax.device_put(problem.compilable)
             self.initial = self.jax.device_put(np.asarray(initial, np.float64))
             self.penalty = self.jax.device_put(problem.penalty)  # None is a tree without leaves
             self.links = self.jax.device_put(_links(method, network)) if is_round(method) else ()
@@ -107,6 +108,20 @@ def _put(tree: Tree, index: Any, row: Tree) -> Tree:
     return jax.tree.map(lambda a, b: a.at[index].set(b, mode="promise_in_bounds"), tree, row)
 
 
+def _one(objectives: Tree, i: Any, hop: Any) -> Any:
+    """The objective of agent i at a hop. A loss with mini-batches looks up the rows of that hop alone."""
+    return drawn(objectives.agent(i), hop) if knows(objectives, "agent") else _take(objectives, i)
+
+
+def _over_agents(step: Any, objectives: Tree, hop: Any, agents: int, *each: Tree) -> Tree:
+    """step(f, ...) of all agents at once."""
+    import jax
+
+    if not knows(objectives, "agent"):
+        return jax.vmap(step)(objectives, *each)
+    return jax.vmap(lambda i, *mine: step(_one(objectives, i, hop), *mine))(jax.numpy.arange(agents), *each)
+
+
 @cache
 def _begin() -> Any:
     import jax
@@ -118,7 +133,7 @@ def _begin() -> Any:
         method = with_traced(method, settings)
         never: Any = jnp.asarray(-1)
         first = rules(method, initial, penalty).agent
-        each = jax.vmap(lambda f: first(f, initial))(objectives)
+        each = _over_agents(lambda f: first(f, initial), objectives, -1, agents)
         if is_round(method):
             return strong(State(each, (), (), each.x.sum(axis=0), never))
         rule, M = rules(method, initial, penalty), method.tokens
@@ -164,7 +179,7 @@ def _hops() -> Any:
 
             def hop(k: Any, carried: Any) -> Any:
                 state, (i, m, mine, slot, visitor) = carried
-                new, new_slot, new_token = rule.visit(_take(objectives, i), mine, slot, visitor)
+                new, new_slot, new_token = rule.visit(_one(objectives, i, k + offset), mine, slot, visitor)
                 state = State(
                     _put(state.agents, i, new),
                     _put(state.slots, (i, m), new_slot),
@@ -180,7 +195,8 @@ def _hops() -> Any:
         fixed = settings, objectives, initial, penalty, agent, token, begin, end, offset
         rule = rules(with_traced(method, settings), initial, penalty)
         _, _, *rows = ahead(state, agent, token, begin)
-        if is_simple(rule.visit, _take(objectives, 0), *rows):
+        own = knows(objectives, "agent")  # a loss of the user's own may compute anything
+        if not own and is_simple(rule.visit, _take(objectives, 0), *rows):
             return one_kernel(loop, state, fixed)
         return loop(state, fixed), None
 
@@ -236,10 +252,10 @@ def _rounds() -> Any:
 
         def one(k: Any, state: State) -> State:
             heard = hear(links, jax.vmap(rule.say)(state.agents))
-            agents = jax.vmap(rule.round)(objectives, state.agents, heard, links["degree"])
+            agents = _over_agents(rule.round, objectives, k, len(heard), state.agents, heard, links["degree"])
             if agrees(rule):
-                least: Any = jnp.min(jax.vmap(rule.offer)(agents))
-                agents = jax.vmap(rule.agreed, (0, 0, None))(objectives, agents, least)
+                least: Any = jnp.broadcast_to(jnp.min(jax.vmap(rule.offer)(agents)), len(heard))
+                agents = _over_agents(rule.agreed, objectives, k, len(heard), agents, least)
             x_sum = agents.x.sum(axis=0)
             return State(agents, (), (), x_sum, first_lost(jnp, state.lost, x_sum, k))
 

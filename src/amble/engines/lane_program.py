@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from amble.arrays import Array, Tree
 from amble.engines import State, first_lost
 from amble.engines.compiled import _begin, _put, _read, _take, hear
-from amble.methods import Method, is_round, rules
+from amble.methods import Method, agrees, is_round, rules
 from amble.methods.parameters import with_traced
 
 RECORDS = 1 << 9  # pauses at most in one piece, which is what a run of 4,096 hops has
@@ -141,7 +141,11 @@ def piece() -> Any:
             f, _ = _problem(shape, lane, shared)
             links = _take(shared.links, lane.network) if shared.links["degree"].ndim > 1 else shared.links
             heard = hear(links, jax.vmap(method.say)(state.agents))
-            agents = kept(k < end, jax.vmap(method.round)(f, state.agents, heard, links["degree"]), state.agents)
+            agents = jax.vmap(method.round)(f, state.agents, heard, links["degree"])
+            if agrees(method):
+                least: Any = jnp.min(jax.vmap(method.offer)(agents))
+                agents = jax.vmap(method.agreed, (0, 0, None))(f, agents, least)
+            agents = kept(k < end, agents, state.agents)
             x_sum = agents.x.sum(axis=0)
             return State(agents, (), (), x_sum, first_lost(jnp, state.lost, x_sum, k))
 

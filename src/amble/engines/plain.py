@@ -6,6 +6,7 @@ import numpy as np
 
 from amble.arrays import Array, Tree, tree_map
 from amble.engines import State, first_lost
+from amble.losses.objective import Objective, drawn
 from amble.methods import Method, RoundMethod, agrees, is_round, rules
 from amble.networks.network import Network
 from amble.problem.problem import Problem
@@ -21,7 +22,7 @@ class Plain:
     def start(self) -> State:
         N = self.problem.agents
         first = rules(self.method, self.initial, self.problem.penalty).agent
-        agents = stack([first(self.problem.objective(i), self.initial) for i in range(N)])
+        agents = stack([first(self._objective(i, -1), self.initial) for i in range(N)])
         if is_round(self.method):
             return State(agents, (), (), agents.x.sum(axis=0), np.array(-1))
         rule, M = rules(self.method, self.initial, self.problem.penalty), self.method.tokens
@@ -48,7 +49,7 @@ class Plain:
             agent = tree_map(lambda a: a[i], state.agents)  # noqa: B023 - used within the loop's turn
             slot = tree_map(lambda a: a[i, m], state.slots)  # noqa: B023
             token = tree_map(lambda a: a[m], state.tokens)  # noqa: B023
-            new_agent, new_slot, new_token = rule.visit(self.problem.objective(i), agent, slot, token)
+            new_agent, new_slot, new_token = rule.visit(self._objective(i, k), agent, slot, token)
             x_sum = x_sum + (new_agent.x - agent.x)
             lost = first_lost(np, lost, x_sum, k)
             write(state.agents, i, new_agent)
@@ -56,15 +57,19 @@ class Plain:
             write(state.tokens, m, new_token)
         return state._replace(x_sum=x_sum, lost=lost)
 
+    def _objective(self, i: int, hop: int) -> Objective:
+        at_hop: Objective = drawn(self.problem.objective(i), hop)
+        return at_hop
+
     def _round(self, method: RoundMethod, state: State, k: int) -> State:
         N = self.problem.agents
         before = [tree_map(lambda a: a[i], state.agents) for i in range(N)]  # noqa: B023
         heard = self._hear(method, np.stack([method.say(agent) for agent in before]))
         degrees = self.network.degrees.astype(np.float64)
-        after = [method.round(self.problem.objective(i), before[i], heard[i], degrees[i]) for i in range(N)]
+        after = [method.round(self._objective(i, k), before[i], heard[i], degrees[i]) for i in range(N)]
         if agrees(method):
             least = np.min([method.offer(agent) for agent in after])
-            after = [method.agreed(self.problem.objective(i), after[i], least) for i in range(N)]
+            after = [method.agreed(self._objective(i, k), after[i], least) for i in range(N)]
         agents = stack(after)
         x_sum = agents.x.sum(axis=0)
         return State(agents, (), (), x_sum, first_lost(np, state.lost, x_sum, k))

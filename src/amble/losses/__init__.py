@@ -19,6 +19,8 @@ Every objective has
                                    loss with straight parts); Relay's full form adds it while the token moves
     share                          the agent's part in the sum: 1, or N d_i / D where rows are weighed
     quadratic                      whether the Hessian is the same everywhere
+    drawn(hop), again(step)        of a loss with mini-batches: itself with the rows of a hop, or of another local step
+                                   of the same visit (optional; losses/objective.py calls them)
     flops(kind)                    operations of one "value", "grad", "prox" or "hessian", for the fixed cost model
 
 and is a NamedTuple of arrays, so that agents are stacked by stacking arrays and the same code runs on NumPy and JAX.
@@ -41,12 +43,14 @@ A loss with a name (registry.py) also has
 
 from amble.errors import AmbleError, unknown
 from amble.losses import registry
+from amble.losses.jax_loss import JaxLoss
 from amble.losses.objective import Loss, NamedLoss, Objective
 from amble.losses.registry import LeastSquares, Logistic, Softmax
+from amble.losses.torch_loss import TorchLoss
 
 __all__ = [
-    "ALIASES", "LOSSES", "LeastSquares", "Logistic", "Loss", "NamedLoss", "Objective", "Softmax", "choose", "for_model",
-    "named",
+    "ALIASES", "LOSSES", "JaxLoss", "LeastSquares", "Logistic", "Loss", "NamedLoss", "Objective", "Softmax",
+    "TorchLoss", "choose", "for_model", "named",
 ]  # fmt: skip
 
 ALIASES = {"squared": "least-squares"}

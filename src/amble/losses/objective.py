@@ -52,6 +52,29 @@ class NamedLoss(Objective, Protocol):
     def quadratic(self) -> bool: ...
 
 
+class ModelLoss(Protocol):
+    """The losses of all agents of a model of a user's own, such as JaxLoss: a sequence of objectives that also knows
+    how the numbers of the model become its weights."""
+
+    def __len__(self) -> int: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def start(self) -> Array: ...  # the initial model
+    @property
+    def task(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def stacked(self) -> Any: ...  # for the compiled engine; None: it cannot run them
+    @property
+    def advice(self) -> dict[str, str]: ...  # by what a method may miss: what to do
+    def params(self, w: Array, /) -> Any: ...
+    def vector(self, params: Any, /) -> Array: ...
+    def metrics(self, W: Array, /) -> Array: ...
+    def flops(self, kind: str, /) -> Array: ...  # of each agent
+
+
 def knows(f: object, name: str) -> bool:
     """Whether an objective has this function or number: a user's own has only what it needs."""
     return hasattr(f, name)
@@ -60,6 +83,17 @@ def knows(f: object, name: str) -> bool:
 def number_of(f: object, name: str, default: float | None) -> Any:
     """A number that a user's own objective may lack, such as its curvature. Under JAX it is a tracer."""
     return getattr(f, name, default)
+
+
+def drawn(f: Any, hop: Any) -> Any:
+    """The objective as a visit finds it: a loss with mini-batches draws rows for this hop, or round. An agent's first
+    state is that of hop -1."""
+    return f.drawn(hop) if knows(f, "drawn") else f
+
+
+def again(f: Any, step: int) -> Any:
+    """The objective at the next local step of the same visit: a loss with mini-batches draws other rows."""
+    return f.again(step) if knows(f, "again") else f
 
 
 def smoothness_of(f: Any) -> Any:

@@ -44,7 +44,7 @@ from amble.methods.absent import Absent
 from amble.methods.boards import BoardRules
 from amble.methods.copies import CopyRules
 from amble.methods.gifts import GiftRules
-from amble.methods.optional import for_problem, needs, positive, tokens
+from amble.methods.optional import choices, for_problem, needs, positive, tokens
 from amble.methods.optional import message_numbers as said_numbers
 from amble.methods.own import explained
 from amble.methods.parameters import check_settings
@@ -179,6 +179,14 @@ def check_penalty(method: Kind, problem: Dealt) -> Kind:
     return method
 
 
+def by_gradient() -> str:
+    """Which methods run on a loss of which only the gradient is known."""
+    forms = [(kind, form) for kind in _KINDS for form in choices(kind).get("form", (None,)) if form != "auto"]
+    made = [(kind() if form is None else kind(form=form), form) for kind, form in forms]
+    named = [f"{m.label}{'' if form is None else f' (form={form!r})'}" for m, form in made if set(m.work) == {"grad"}]
+    return f"take a method that needs only gradients: {', '.join(named)}"
+
+
 def check(method: Kind, problem: Dealt | None = None) -> Kind:
     """The method with its settings checked, for this problem; more tokens than agents is allowed, with a warning."""
     if isinstance(method, Absent):
@@ -196,7 +204,8 @@ def check(method: Kind, problem: Dealt | None = None) -> Kind:
         )
     for name in (*method.work, *needs(method)):
         if problem.own is not None and not all(knows(f, name) for f in problem.own):
-            raise AmbleError(f"{method.label} calls {name} of your objectives, and they have none; give them one.")
+            advice = "give them one" if problem.trains is None else problem.trains.advice.get(name, by_gradient())
+            raise AmbleError(f"{method.label} calls {name} of your objectives, and they have none; {advice}.")
     if not is_round(method) and method.tokens > problem.agents:
         note = f"{method.label}: {method.tokens} tokens for {problem.agents} agents: some will always wait."
         warnings.warn(note, stacklevel=3)

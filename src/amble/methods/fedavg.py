@@ -3,7 +3,7 @@
 from typing import ClassVar, NamedTuple, final
 
 from amble.arrays import Array, Number, namespace
-from amble.losses.objective import Objective, number_of
+from amble.losses.objective import Objective, again, number_of
 from amble.methods.parameters import method
 
 
@@ -55,6 +55,6 @@ class FedAvg:
 
     def round(self, f: Objective, agent: Agent, heard: Array, degree: Number) -> Agent:  # noqa: ARG002
         x = heard
-        for _ in range(self.local_steps):
-            x = x - self.alpha * f.grad(x) / agent.share
+        for step in range(self.local_steps):
+            x = x - self.alpha * again(f, step).grad(x) / agent.share
         return Agent(x, agent.share)

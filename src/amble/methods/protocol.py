@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from amble.arrays import Array, Indices, Number
-from amble.losses.objective import Objective
+from amble.losses.objective import ModelLoss, Objective
 from amble.losses.penalty import Penalty
 from amble.methods.absent import Absent
 
@@ -36,6 +36,8 @@ class Dealt(Protocol):
     def penalty(self) -> Penalty | None: ...
     @property
     def loss(self) -> str | None: ...
+    @property
+    def trains(self) -> ModelLoss | None: ...  # the losses of a model of a user's own
 
 
 class Links(Protocol):

@@ -15,7 +15,7 @@ from amble.data.partition import Parts
 from amble.data.targets import Targets
 from amble.errors import AmbleError, shown
 from amble.losses import LOSSES, Loss, NamedLoss, Objective, named, own
-from amble.losses.objective import number_of
+from amble.losses.objective import ModelLoss, knows, number_of
 from amble.losses.penalty import Penalty
 from amble.problem.assemble import Heldout, Scaling, assemble
 from amble.problem.dealing import Rows, deal, gather
@@ -86,6 +86,49 @@ class Problem:
             return self.own[i]
         one: Objective = tree_map(lambda a: a[i], self.stacked)
         return one
+
+    @property
+    def compilable(self) -> Any:
+        """The objectives as the compiled engine takes them; None: only the plain engine runs them."""
+        if self.own is None:
+            return self.stacked
+        return None if self.trains is None else self.trains.stacked
+
+    @property
+    def trains(self) -> ModelLoss | None:
+        """The losses of all agents, if they are those of a model of your own, such as `amble.losses.JaxLoss`."""
+        return cast(ModelLoss, self.own) if knows(self.own, "params") else None
+
+    def as_params(self, w: ArrayLike) -> Any:
+        """The weights of a model of your own.
+
+        Parameters
+        ----------
+        w : the model's numbers, such as run.model, or one of run.models
+
+        Returns
+        -------
+        of `amble.losses.JaxLoss` a pytree like its params, of `amble.losses.TorchLoss` a state_dict
+
+        Example
+        -------
+        >>> import jax.numpy as jnp
+        >>> import numpy as np
+        >>> import amble
+        >>> from amble.losses import JaxLoss
+        >>> def loss(params, batch):
+        ...     return jnp.mean((batch - params["center"]) ** 2)
+        >>> data = [np.array([[1.0, 2.0]]), np.array([[3.0, 6.0]])]
+        >>> problem = amble.Problem.from_objectives(JaxLoss(loss, {"center": np.zeros(2)}, data))
+        >>> run = amble.simulate(amble.WPG(alpha=0.5), problem, "complete", hops=100)
+        >>> problem.as_params(run.model)["center"].round(3)
+        array([2., 4.])
+        """
+        if self.trains is None:
+            raise AmbleError("this problem was not made from a model of your own; run.model has its numbers.")
+        if np.shape(w) != (self.dimension,):
+            raise AmbleError(f"a model of shape {np.shape(w)} was given; {self!r} has models of ({self.dimension},).")
+        return self.trains.params(np.asarray(w, np.float64))
 
     def optimum(self) -> Optimum:
         """The centralised optimum, for reference. It is computed when it is first asked for, and verified.
@@ -224,6 +267,8 @@ class Problem:
         >>> problem.metrics(np.array([w, 0 * w])).round(2)
         array([0.48, 1.  ])
         """
+        if self.trains is not None:
+            return self.trains.metrics(W)
         return metrics(W, self.heldout, 0 if self.labels is None else len(self.labels), self.loss)
 
     def plot_partition(self, path: str | Path) -> Path:
@@ -256,6 +301,9 @@ class Problem:
             sha.update(np.ascontiguousarray(leaf).data)
         for leaf in self.penalty or ():
             sha.update(np.ascontiguousarray(leaf).data)
+        if self.trains is not None:
+            sha.update(self.trains.digest.encode())
+            return sha.hexdigest()[:16]
         # objectives of your own are known by what they answer at one point each
         for answer in own.answers(self.own or (), self.dimension):
             sha.update(answer.tobytes())
@@ -397,14 +445,15 @@ class Problem:
         return from_rows(held, name, X_test, y_test, options, extra, (sample_weight_test, offset_test))
 
     @staticmethod
-    def from_objectives(objectives: Sequence[Loss], dimension: int, name: str = "own") -> "Problem":
+    def from_objectives(objectives: Sequence[Loss], dimension: int | None = None, name: str = "own") -> "Problem":
         """Losses of your own.
 
         Parameters
         ----------
         objectives : one object per agent, with value(w), grad(w) and, for methods that use it, prox(center, weight,
-            start), the argmin of f(x) + weight/2 |x - center|^2. `amble.testing.check_objective` tests one
-        dimension : the number of unknowns
+            start), the argmin of f(x) + weight/2 |x - center|^2. `amble.testing.check_objective` tests one. Or an
+            `amble.losses.JaxLoss` or `TorchLoss`, which has those of all agents
+        dimension : the number of unknowns, which a JaxLoss or TorchLoss knows
         name : for tables and pages
 
         Returns
@@ -431,6 +480,10 @@ class Problem:
             raise AmbleError(f"{shown(objectives)} was given as the objectives; give a list, one per agent.")
         if not objectives:
             raise AmbleError("no objectives were given; at least one agent is needed.")
+        if knows(objectives, "params"):
+            model = cast(ModelLoss, objectives)
+            own_losses = cast(Sequence[Objective], objectives)
+            return Problem(name, model.task, len(model), model.dimension, own=own_losses)
         if not isinstance(dimension, int | np.integer) or dimension < 1:
             raise AmbleError(f"dimension={dimension!r} was given; give the number of unknowns, a whole number.")
         kinds = {type(f) for f in objectives}

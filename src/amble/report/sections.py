@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble import methods
+from amble.problem.prediction import METRICS
 from amble.report.claims import Claim
 from amble.results.reaching import LOCAL, column_of
 from amble.results.run import Run, settings_text
@@ -96,11 +97,15 @@ def cost_names(section: Section) -> dict[str, str]:
     return {TIME: time, UNITS: "communication (units)", BYTES: "communication (bytes)"}
 
 
+def metric_word(section: Section) -> str:
+    return METRICS.get(section.runs[0].problem["task"], "metric")
+
+
 def columns(section: Section) -> dict[str, str]:
     """What can be shown, with its words: test metric and distance, or the objective where neither is known."""
     shown = {}
     if any(np.isfinite(run.history["metric"]).any() for run in section.runs):
-        shown["metric"] = "test accuracy" if is_accuracy(section) else "test NMSE"
+        shown["metric"] = f"test {metric_word(section)}"
     if any(np.isfinite(column_of(run, "distance")).any() for run in section.runs):
         shown["distance"] = "distance to the optimum"
     return shown or {"objective": "sum of all losses"}

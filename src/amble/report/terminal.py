@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from amble.report.claims import Claim, Verdict, by_claim
-from amble.report.sections import Section, best_metric, is_accuracy
+from amble.report.sections import Section, best_metric, metric_word
 from amble.report.text import BYTE_UNITS, SECOND_UNITS, count, in_units, known, metric_text
 from amble.results.run import Run
 
@@ -17,7 +17,7 @@ COLOURS = {Verdict.HELD: "green", Verdict.FAILED: "red", Verdict.IN_PART: "yello
 def comparison_table(runs: Sequence[Run]) -> Table:
     """Fits 80 columns: settings go under the method's name, and the second reading of the model under the first."""
     section = Section("", tuple(runs))
-    word = "accuracy" if is_accuracy(section) else "NMSE"
+    word = metric_word(section)
     best = best_metric(section)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption_justify="left")
     table.caption = (

@@ -192,7 +192,10 @@ class Run:
         """
         about = self.problem
         if about.get("scaling") is None:
-            raise AmbleError("this run was made on objectives, not on rows; it has nothing to predict with.")
+            raise AmbleError(
+                "this run was made on objectives, not on rows; it has nothing to predict with. The weights of a model "
+                "of your own are problem.as_params(run.model)."
+            )
         if problem is not None and problem.digest != about["digest"].removeprefix("live "):
             raise AmbleError("another problem was given than the run was made on; give that one.")
         columns, scaling = about.get("columns"), {key: np.asarray(about["scaling"][key]) for key in Scaling._fields}

@@ -33,9 +33,10 @@ def compute_seconds(timing: Timing, method: Method, problem: Problem) -> Array:
 
 def modelled(method: Method, problem: Problem) -> Array:
     """Operations of the objective's calls, at one per nanosecond; a call of your own objective counts as one us."""
-    if problem.own is not None:
+    losses: Any = problem.stacked if problem.own is None else problem.trains
+    if losses is None:
         return np.full(problem.agents, 1e-6)
-    flops = sum(times * problem.stacked.flops(kind) for kind, times in method.work.items())
+    flops = sum(times * losses.flops(kind) for kind, times in method.work.items())
     if problem.penalty is not None:
         flops = flops + problem.penalty.flops(problem.dimension)
     return np.asarray(flops + own_flops(method, problem.dimension), np.float64) / FLOPS_PER_S

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amble import engines, methods
-from amble.arrays import Array
+from amble.arrays import Array, tree_map
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, expect, is_whole
 from amble.methods import Method
@@ -79,7 +79,7 @@ def begin(
     """A run before its first hop, with all that it depends on checked."""
     method = methods.check(method, problem)
     check_records(method, every, penalised)
-    start = None if start is None else initial_model(start, problem)
+    start = first_model(start, problem)
     if isinstance(walk, str) and walk == "auto":
         walk = "stretches" if methods.is_gift(method) and method.tokens > 1 else "cycle"
     timing = timings.timing_from(timing)
@@ -123,7 +123,7 @@ def measured(run: Run, problem: Problem, optimum: bool, show: bool) -> Run:
         watch = Watch(max(UNASKED_GRADIENTS, UNASKED_LAPS * laps), meter.update, lambda: asked.times > before)
         done = with_history(run, problem, optimum, watch)
     about = done.problem["optimum"]
-    if about["asked"] and not about["known"]:
+    if about["asked"] and not about["known"] and problem.trains is None:  # such a model is not expected to have one
         message = f"{about['why']} The history has no suboptimality, distance and distance_local."
         warnings.warn(message, stacklevel=4)
     return done
@@ -158,6 +158,16 @@ def describe(problem: Problem) -> dict[str, Any]:
     if problem.holdings is not None:
         about["holdings"] = problem.holdings
     return about
+
+
+def first_model(start: Any, problem: Problem) -> Array | None:
+    """The initial model: the one given, or else that of the losses; None: zeros."""
+    if problem.trains is None:
+        return None if start is None else initial_model(start, problem)
+    numbers = getattr(start, "shape", None) == (problem.dimension,)
+    if start is not None and not numbers:
+        start = problem.trains.vector(start)
+    return initial_model(problem.trains.start if start is None else start, problem)
 
 
 def initial_model(start: ArrayLike, problem: Problem) -> Array:
@@ -275,7 +285,7 @@ def _go(
     return replace(
         run,
         schedule=schedule.first(hop),
-        state=state.on_numpy(),
+        state=tree_map(np.asarray, state),  # without a copy, which may be large: the engine does not use it again
         recorded=recorded,
         consensus=consensus,
         local=local,
