@@ -1,6 +1,5 @@
 """Lanes: many runs as one compiled program, each equal to the run that simulate makes alone."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -49,6 +48,7 @@ def check_equal(lane, run):
         np.testing.assert_allclose(lane.history[name], column, rtol=1e-12, atol=1e-12 * scale if name != "bytes" else 0)
 
 
+@pytest.mark.filterwarnings("ignore:.*diverged")
 @pytest.mark.parametrize("label", methods.METHODS)
 def test_every_lane_of_every_method_equals_the_run_alone(label):
     cases, begun = asked(several(methods.METHODS[label]), SQUARES)
@@ -82,15 +82,14 @@ def test_gossip_over_sparse_networks_of_different_links():
         check_equal(lane, amble.simulate(amble.EXTRA(), problem, network, hops=360))
 
 
+@pytest.mark.filterwarnings("ignore:.*diverged")
 def test_a_lane_that_diverges_ends_early_and_the_others_go_on():
     chosen = [amble.WPG(alpha=alpha) for alpha in (0.1, 1e6, 0.5)]
     cases, begun = asked(chosen, SQUARES[:1], seeds=(0,))
     lanes = run_many(begun, SQUARES[:1] * 3, hops=400)
     assert [lane.stopped for lane in lanes] == ["hops", "diverged", "hops"]
     assert lanes[1].schedule.hops < 400
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        alone = amble.simulate(chosen[1], *cases[1][1:3], hops=400)
+    alone = amble.simulate(chosen[1], *cases[1][1:3], hops=400)
     assert lanes[1].schedule.hops == alone.schedule.hops
 
 

@@ -56,7 +56,9 @@ def sweep(
     tries: Annotated[int | None, of(WHAT, help="How many draws of --random.")] = None,
     seeds: Annotated[int | None, of(WHAT, help="How many seeds, from 0 on.  [default: 8]")] = None,
     splits: Annotated[int | None, of(WHAT, help="How many splits of the data.  [default: 1]")] = None,
-    network: Annotated[list[str] | None, of(WHAT, help="{networks}; repeat it.  [default: random]")] = None,
+    network: Annotated[
+        list[str] | None, of(WHAT, metavar="<name>", help="{networks}; repeat it.  [default: random]")
+    ] = None,
     data: Annotated[
         str | None, of(DATA, help="A name (see: amble data) or the path of a file.  [default: diabetes]")
     ] = None,
