@@ -43,11 +43,11 @@ class DATOS:
         d      sums to zero over agents, and tends to -grad f
         delta  is 0.9
         alpha  starts at ten times the least inverse mean curvature of an agent, and never grows
-    This is the form for smooth losses, with the minimum over all agents and without growing steps, of Kuruzov, Scutari,
-    Gasnikov: Achieving linear convergence with parameter-free algorithms in decentralized optimization (NeurIPS 2024),
-    and of Chen, Kuruzov, Scutari, Gasnikov (arXiv 2508.01466) without their nonsmooth term. A message is x and
-    grad f(x) + d; the minimum takes 2(N - 1) messages more, of one number. A step that changes f_i by no more than
-    rounding passes the test.
+    This follows the form for smooth losses, with the minimum over all agents and without growing steps, of Kuruzov,
+    Scutari, Gasnikov: Achieving linear convergence with parameter-free algorithms in decentralized optimization
+    (NeurIPS 2024), and of Chen, Kuruzov, Scutari, Gasnikov (arXiv 2508.01466) without their nonsmooth term. A message
+    is x and grad f(x) + d; the minimum takes 2(N - 1) messages more, of one number. A step that changes f_i by no more
+    than rounding passes the test.
 
     Example
     -------

@@ -122,7 +122,8 @@ def lines(section: Section) -> list[Line]:
         for suffix in ("", LOCAL):
             if (suffix == tuned_for) if tuned_for is not None else (differ or not suffix):
                 told = (*details, MEAN_OF_X) if suffix else details
-                label = ", ".join([f"{runs[0].method.label} ({told[0]})", *told[1:]])
+                name = f"{runs[0].method.label} ({told[0]})" if told[0] else runs[0].method.label
+                label = ", ".join([name, *told[1:]])
                 each.append(Line(label, runs, suffix, told, section.budgets))
     return each
 
