@@ -31,21 +31,17 @@ if not ON_CPU:
 
 import jax.numpy as jnp
 import numpy as np
-from measure import Row, check_equal, clocked, missing, parser, ratio_of, table
+from measure import Row, check_equal, clocked, parser, ratio_of, table
 
 import amble
 from amble.engines import State
+from amble.engines.lanes import Lanes
 from amble.methods import rules
 from amble.methods.parameters import traced, with_traced
 from amble.networks import walks
 from amble.problem.problem import Problem
 from amble.schedule import schedule, timing
 from amble.schedule.cost import compute_seconds
-
-try:
-    from amble.engines import lanes as engine
-except ImportError:  # a version of amble without them
-    engine = None
 
 N, M = 20, 5
 LANES = 256 if ON_CPU else 65_536  # at p = 12
@@ -139,7 +135,7 @@ def ours(case: Case) -> Piece:
     """The same by amble's engine, with one record at its end."""
     own = settings_of(case)
     methods = [with_traced(case.method, {name: values[k] for name, values in own.items()}) for k in range(case.lanes)]
-    runner = engine.Lanes(methods, [case.problem] * case.lanes, [case.network] * case.lanes, None)
+    runner = Lanes(methods, [case.problem] * case.lanes, [case.network] * case.lanes, None)
     pauses, never = np.array([0, HOPS]), np.zeros(1, bool)
     at = runner.start(np.full(case.lanes, 1 << 40))
 
@@ -181,7 +177,7 @@ def device() -> str:
 def measured(case: Case) -> tuple[dict[str, list[float]], float]:
     """Seconds of each piece, one after the other, by name; the copy's bytes per second."""
     copy, copied = copier()
-    pieces = {"bare": bare(case)} | ({"lanes": ours(case)} if engine else {})
+    pieces = {"bare": bare(case), "lanes": ours(case)}
     works = {name: work for name, (work, _) in pieces.items()} | {"copy": copy}
     for work in works.values():
         work()  # compiles
@@ -209,25 +205,18 @@ def rows(lanes: int) -> Iterator[Row]:
         state, loss = bytes_of(case)
         label = f"{method.label}, {method.form} form" if isinstance(method, amble.Relay) else method.label
         for name in ("lanes", "bare"):
-            if name not in seconds:
-                continue
             rate = case.hops / statistics.median(seconds[name])
             shares = [rate * size / copied_s for size in (state, state + loss)]
             cells = [label, str(p), f"{count:,}", name, f"{rate:,.0f}", f"{state:,}", f"{loss:,}"]
             cells += [f"{copied_s / 1e9:,.0f}", f"{shares[0]:.1%}", f"{shares[1]:.1%}"]
             print(f"| {' | '.join(cells)} |", flush=True)
-        if "lanes" in seconds:
-            pairs = [
-                (own / case.hops, other / case.hops)
-                for own, other in zip(seconds["lanes"], seconds["bare"], strict=True)
-            ]
-            found.append(
-                ratio_of(
-                    f"a hop of {label}, {count:,} lanes (N={N}, p={p}, M={M})", "bare lanes under vmap", pairs, "us"
-                )
-            )
+        pairs = [
+            (own / case.hops, other / case.hops) for own, other in zip(seconds["lanes"], seconds["bare"], strict=True)
+        ]
+        what = f"a hop of {label}, {count:,} lanes (N={N}, p={p}, M={M})"
+        found.append(ratio_of(what, "bare lanes under vmap", pairs, "us"))
     print()
-    yield from found or [missing("a hop of many lanes", "bare lanes under vmap", "this version of amble has no lanes")]
+    yield from found
 
 
 HEADS = [
