@@ -9,8 +9,10 @@ import numpy as np
 
 from amble import methods
 from amble.arrays import Array, Indices
+from amble.compiling.kept import kept_programs
 from amble.engines.lane_program import RECORDS, Progress
 from amble.engines.lanes import BLOCK, Lanes, lanes_that_fit, shape_of
+from amble.errors import need
 from amble.networks import walks
 from amble.problem.problem import Problem
 from amble.progress import interruptible
@@ -58,7 +60,8 @@ def run_many(
         for some in even_parts(group, at_once):
             runs, on = [begun[k] for k in some], [problems[k] for k in some]
             if problem.own is None:
-                made = _lanes(runs, on, stop, tolerance)
+                with kept_programs(need("jax", "sim")):
+                    made = _lanes(runs, on, stop, tolerance)
             else:
                 made = [_alone(run, problem, stop, tolerance) for run in runs]
             done |= zip(some, made, strict=True)
