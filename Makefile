@@ -74,6 +74,7 @@ paper: $(VENV)/.demo
 figures: $(VENV)/.demo
 	$(BIN)/amble compare -m all --tune --hops 4000 --again --out demo/methods && cp demo/methods/compare.png docs/methods.png
 	$(BIN)/amble compare examples/token-rules.toml --again --out demo/rules && cp demo/rules/compare.png docs/token-rules.png
+	$(BIN)/amble sweep -m API-BCD:token_rule=tracked --grid tau=0.001,0.01,0.1,1,10 --grid tokens=1,2,5 --seeds 4 --hops 1000 --rank hops_within_0.01 --out demo/sweep && cp demo/sweep/sweep.png docs/sweep.png
 	$(BIN)/python docs/drawings.py
 	$(BIN)/python docs/screenshot.py
 

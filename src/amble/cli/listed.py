@@ -41,7 +41,7 @@ def methods_help() -> str:
     lists: dict[bool, list[str]] = {False: [], True: []}
     for label, kind in METHODS.items():
         settings = ", ".join(setting(kind, each.name, each.default) for each in fields(kind))
-        lists[is_round(kind)].append(f"- {label}: {settings}")
+        lists[is_round(kind)].append(f"- {label}: {settings}" if settings else f"- {label}")
     walks, rounds = ("\n".join(lines) for lines in lists.values())
     title = "**Methods** and the defaults of their settings; `-m all` runs every one."
     return f"{title}\n\nWalks:\n\n{walks}\n\nRounds, in which all agents compute at once:\n\n{rounds}"

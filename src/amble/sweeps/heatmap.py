@@ -61,13 +61,17 @@ def heatmap(sweep: Measured, x: str | None, y: str | None, by: str) -> "Figure":
                        color=PAPER if dark else INK if text != "none" else QUIET)  # fmt: skip
     bar = figure.colorbar(image, ax=panel)
     bar.outline.set_visible(False)
+    if wide:
+        ticker = need("matplotlib.ticker", "sim")
+        bar.locator, bar.formatter = ticker.LogLocator(subs=(1, 2, 5)), ticker.StrMethodFormatter("{x:g}")
+        bar.minorticks_off()
     where = f"{across} {tick(columns[best[1]])}" + (f" and {down} {tick(rows[best[0]])}" if down else "")
     said = f"{by} is {'highest' if sign < 0 else 'lowest'} with {where}" if len(finite) else f"no run has a {by}"
     runs = f"median of {by} over {counts.max()} runs per cell" if counts.size else ""
     headline(
         figure,
         said,
-        f"{runs}; none: half of the runs or more have no value" if (np.isinf(cells) & (counts > 0)).any() else runs,
+        f"{runs};\nnone: half of the runs or more have no value" if (np.isinf(cells) & (counts > 0)).any() else runs,
     )
     return figure
 
