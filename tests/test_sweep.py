@@ -329,7 +329,7 @@ def test_a_plan_file_has_lists_of_values_and_refuses_unknown_keys():
         (["--grid", "tau"], "--grid tau was given; write KEY=VALUE,VALUE"),
         (["--random", "tau=1"], "--random tau=1 was given; write KEY=LOW..HIGH"),
         (["--part", "0/3"], "--part 0/3 was given; write K/N"),
-        (["--executor", "torque"], "'torque' was given as the executor"),
+        (["--executor", "torque"], "--executor torque was given; write dask://HOST:PORT, or mpi."),
         (["--rank", "objectiv"], "no measured column named 'objectiv'; did you mean 'objective'"),
         (["--seeds", "0"], "seeds = 0 was given; give how many, one or more"),
     ],

@@ -41,6 +41,8 @@ def is_whole(value: object) -> bool:
 def unknown(kind: str, value: object, known: Iterable[str]) -> AmbleError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = sorted(known)
+    if not names:
+        return AmbleError(f"there is no {kind} named {value!r}; there are none.")
     if len(names) > NAMES_MAX:
         names = difflib.get_close_matches(str(value), names, NEAR_MAX, 0.3) or names[:NAMES_MAX]
     close = {name.lower(): name for name in names}

@@ -101,8 +101,11 @@ def sweep(
     ] = None,
 ) -> None:
     options: dict[str, Any] = dict(locals())
+    from amble.errors import AmbleError
     from amble.simulation.experiment import parse, read
 
+    if executor not in (None, "mpi") and not executor.startswith("dask://"):
+        raise AmbleError(f"--executor {executor} was given; write dask://HOST:PORT, or mpi.")
     values: dict[str, Any] = {} if plan is None else read(plan)
     for key in ("plan", "method", "grid", "random", "network", "timing", "executor", "workers", "part"):
         del options[key]
@@ -166,8 +169,7 @@ def table(made: Any, rank: str) -> Any:
         shown.add_column(name, justify=side)  # type: ignore[arg-type]
     shown.add_column("none", justify="right")
     for each in ranked[:SHOWN]:
-        text = ", ".join(f"{name}={value}" for name, value in each.settings.items() if value is not None)
-        row = (f"{each.method} ({text})", each.network, f"{each.median:.4g}", f"{each.low:.4g} to {each.high:.4g}")
+        row = (each.label, each.network, f"{each.median:.4g}", f"{each.low:.4g} to {each.high:.4g}")
         shown.add_row(*row, f"{each.missed}/{each.runs}")
     if len(ranked) > SHOWN:
         shown.caption = f"and {len(ranked) - SHOWN} more settings"

@@ -12,7 +12,7 @@ from amble.errors import AmbleError, need
 from amble.losses.batches import check_batch_size
 from amble.losses.jax_checks import LOSS_ADVICE, as_device, check_answer, stack
 from amble.losses.jax_objective import About, JaxObjective, Stacked, estimate_of, register
-from amble.losses.model_checks import check_functions, check_task, digest_of, shares_of, smoothness_given
+from amble.losses.model_checks import check_functions, check_task, digest_of, second, shares_of, smoothness_given
 from amble.losses.pytree import Layout
 from amble.randomness import check_seed
 
@@ -147,11 +147,15 @@ class JaxLoss(Sequence[JaxObjective]):
 
     @cached_property
     def digest(self) -> str:
-        """Names the losses by their data, their first model and what they say about it."""
+        """Names the losses by their data, their first model and what they say about it and about a second one."""
+        import jax
+
         every = self.stacked
         L = [] if every.smoothness is None else [f"{number:.2e}" for number in every.smoothness]
-        about = f"{every.about.size} {every.about.seed} {self[0].value(self.start):.2e} {L}"
-        return digest_of(about, [*every.data, every.rows, every.share, self.start])
+        said = [f"{float(self[0].value(w)):.2e}" for w in (self.start, second(self.start))]
+        measured = [f"{number:.2e}" for number in self.metrics(self.start[None])]
+        about = f"{every.about.size} {every.about.seed} {said} {measured} {L}"
+        return digest_of(about, [*every.data, every.rows, every.share, self.start, *jax.tree.leaves(self.test)])
 
     def _check_loss(self) -> None:
         """One number of the loss and of the metric, by their shapes alone."""

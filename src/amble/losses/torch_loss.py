@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from amble.arrays import Array, Number
 from amble.errors import AmbleError, need
 from amble.losses.batches import check_batch_size, drawn_rows
-from amble.losses.model_checks import check_functions, check_task, digest_of, shares_of, smoothness_given
+from amble.losses.model_checks import check_functions, check_task, digest_of, second, shares_of, smoothness_given
 from amble.losses.torch_module import Weights, numbers
 from amble.losses.torch_rows import rows_of, take, tensors
 from amble.randomness import check_seed, whole
@@ -182,10 +182,14 @@ class TorchLoss(Sequence[TorchObjective]):
 
     @cached_property
     def digest(self) -> str:
-        """Names the losses by their data, their first model and what they say about it."""
+        """Names the losses by their data, their first model and what they say about it and about a second one."""
         L = [] if self.smoothness is None else [f"{number:.2e}" for number in self.smoothness]
-        about = f"{self.size} {self.seed} {float(self[0].value(self.start)):.2e} {L}"
-        leaves = [leaf for batch in self.data for leaf in tensors(batch)]
+        said = [f"{float(self[0].value(w)):.2e}" for w in (self.start, second(self.start))]
+        measured = [f"{number:.2e}" for number in self.metrics(self.start[None])]
+        about = f"{self.size} {self.seed} {said} {measured} {L}"
+        leaves = [
+            leaf for batch in [*self.data, *([] if self.test is None else [self.test])] for leaf in tensors(batch)
+        ]
         return digest_of(about, [*(leaf.cpu().numpy() for leaf in leaves), self.share, self.start])
 
     def _check_loss(self) -> None:

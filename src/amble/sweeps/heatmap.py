@@ -23,7 +23,7 @@ DARK = 0.55  # of the scale: from here on, numbers are in the colour of the pape
 def heatmap(sweep: Measured, x: str | None, y: str | None, by: str) -> "Figure":
     """A cell per pair of values; the best one has a frame, and one whose runs have no value is empty."""
     across, down = axes(sweep, x, y)
-    cells, counts = medians(sweep, across, down, by)
+    cells, counts, several = medians(sweep, across, down, by)
     columns, rows = along(sweep, across), along(sweep, down)
     sign = -1.0 if is_higher_better(sweep, by) else 1.0
     figure = new_figure(
@@ -65,19 +65,19 @@ def heatmap(sweep: Measured, x: str | None, y: str | None, by: str) -> "Figure":
         ticker = need("matplotlib.ticker", "sim")
         bar.locator, bar.formatter = ticker.LogLocator(subs=(1, 2, 5)), ticker.StrMethodFormatter("{x:g}")
         bar.minorticks_off()
-    where = f"{across} {tick(columns[best[1]])}" + (f" and {down} {tick(rows[best[0]])}" if down else "")
+    named = ((across, columns[best[1]]), (down, rows[best[0]]))
+    where = " and ".join(f"{name} {tick(value)}" for name, value in named if value is not None)
     said = f"{by} is {'highest' if sign < 0 else 'lowest'} with {where}" if len(finite) else f"no run has a {by}"
-    runs = f"median of {by} over {counts.max()} runs per cell" if counts.size else ""
-    headline(
-        figure,
-        said,
-        f"{runs};\nnone: half of the runs or more have no value" if (np.isinf(cells) & (counts > 0)).any() else runs,
-    )
+    notes = [f"median over {counts.max()} runs" + (", of the best setting in each cell" if several else "")]
+    if (np.isinf(cells) & (counts > 0)).any():
+        notes.append("none: half of the runs or more have no value")
+    headline(figure, said, ";\n".join(notes))
     return figure
 
 
 def axes(sweep: Measured, x: str | None, y: str | None) -> tuple[str, str | None]:
-    """The two names along the axes, those with most values where none is given; the second is None if one varies."""
+    """The two names along the axes. Where none is given: the setting of most methods that has most values, and the
+    method, or the next setting if there is one method; the second is None if only one varies."""
     settings = dict.fromkeys(name for case in sweep.cases for name in methods.settings(case.method))
     known = [*settings, *LABELS]
     for name in (x, y):
@@ -86,10 +86,22 @@ def axes(sweep: Measured, x: str | None, y: str | None) -> tuple[str, str | None
     if x is not None and x == y:
         raise AmbleError(f"x and y are both {x}; give two different settings.")
     varying = {name: len(along(sweep, name)) for name in known if name not in (x, y)}
-    order = sorted(varying, key=lambda name: (name == "seed", name == "split", varying[name] < 2, -varying[name]))
+    having = {
+        name: len({case.method.label for case in sweep.cases if value_of(case, name) is not None}) for name in varying
+    }
+    order = sorted(
+        varying,
+        key=lambda name: (
+            name in ("seed", "split"),
+            name == "method",
+            varying[name] < 2,
+            -having[name],
+            -varying[name],
+        ),
+    )
     across = x or order.pop(0)
     left = [name for name in order if varying[name] > 1 and name not in ("seed", "split", across)]
-    return across, y or (left[0] if left else None)
+    return across, y or ("method" if "method" in left else left[0] if left else None)
 
 
 def value_of(case: Any, name: str) -> Any:
@@ -108,19 +120,21 @@ def along(sweep: Measured, name: str | None) -> list[Any]:
     )
 
 
-def medians(sweep: Measured, across: str, down: str | None, by: str) -> tuple[Array, Any]:
-    """The median in each cell, infinite where half of the runs or more have no value; and how many runs it has."""
+def medians(sweep: Measured, across: str, down: str | None, by: str) -> tuple[Array, Any, bool]:
+    """The median in each cell, infinite where half of the runs or more have no value; how many runs it is of; and
+    whether a cell has several settings: it is then that of the best one."""
     values, sign = values_of(sweep, by), -1.0 if is_higher_better(sweep, by) else 1.0
     columns, rows = along(sweep, across), along(sweep, down)
-    runs: dict[tuple[int, int], list[float]] = {}
+    runs: dict[tuple[int, int, Any], list[float]] = {}
     for case, value in zip(sweep.cases, values.tolist(), strict=True):
         row = 0 if down is None else rows.index(value_of(case, down))
-        runs.setdefault((row, columns.index(value_of(case, across))), []).append(value)
+        runs.setdefault((row, columns.index(value_of(case, across)), case.method), []).append(value)
     cells, counts = np.full((len(rows), len(columns)), np.inf), np.zeros((len(rows), len(columns)), int)
-    for place, own in runs.items():
-        median = quantile(np.array(own), 0.5)
-        cells[place], counts[place] = sign * median if np.isfinite(median) else np.inf, len(own)
-    return cells, counts
+    for (row, column, _), own in runs.items():
+        cells[row, column] = min(cells[row, column], quantile(np.array(own), 0.5))
+        counts[row, column] = len(own)
+    several = len({(row, column) for row, column, _ in runs}) < len(runs)
+    return np.where(np.isfinite(cells), sign * cells, np.inf), counts, several
 
 
 def spread(finite: Array) -> tuple[float, float]:

@@ -37,11 +37,18 @@ class Spread(NamedTuple):
     runs: int
     missed: int  # runs without a value: they diverged, or did not come that near within their budget
 
+    @property
+    def label(self) -> str:
+        """The method and its settings."""
+        return labelled(
+            self.method,
+            ", ".join(f"{name}={value}" for name, value in self.settings.items() if value is not None),
+        )
+
     def __str__(self) -> str:
-        text = ", ".join(f"{name}={value}" for name, value in self.settings.items() if value is not None)
         missed = f", {self.missed} of {self.runs} runs without one" if self.missed else f", {self.runs} runs"
         return (
-            f"{self.method} ({text}) on {self.network}: {self.by} {self.median:.4g} ({self.low:.4g} to {self.high:.4g}"
+            f"{self.label} on {self.network}: {self.by} {self.median:.4g} ({self.low:.4g} to {self.high:.4g}"
             f" in the middle half{missed})"
         )
 
@@ -81,7 +88,11 @@ def is_higher_better(sweep: Measured, by: str) -> bool:
 
 
 def label_of(method: Any) -> str:
-    return f"{method.label} ({settings_text(method)})"
+    return labelled(method.label, settings_text(method))
+
+
+def labelled(name: str, settings: str) -> str:
+    return f"{name} ({settings})" if settings else name
 
 
 def quantile(values: Array, share: float) -> float:

@@ -95,7 +95,8 @@ class Plan:
     def key(self, case: Case) -> str:
         """Names a run by all that it depends on, so that a repeated sweep makes only what is missing."""
         method: Any = case.method  # a frozen dataclass, so it can be hashed; no Protocol can say so
-        about = [_method(method), case.seed, self.problem(case.split, case.seed).digest, _links(self.network(case))]
+        problem = self.problem(case.split, case.seed)
+        about = [_method(method), case.seed, problem.digest, _tested(problem), _links(self.network(case))]
         return hashlib.sha256(json.dumps([*about, _same(self)]).encode()).hexdigest()[:24]
 
 
@@ -111,6 +112,15 @@ def _network(plan: Plan, name: str, agents: int, seed: int) -> Network:
 def _links(network: Network) -> str:
     sha = hashlib.sha256(np.ascontiguousarray(network.starts, np.int64).tobytes())
     sha.update(np.ascontiguousarray(network.neighbours, np.int64).tobytes())
+    return sha.hexdigest()
+
+
+@lru_cache(maxsize=PROBLEMS_KEPT)
+def _tested(problem: Problem) -> str:
+    """The test rows: the metrics of a run depend on them, and its digits do not."""
+    sha = hashlib.sha256()
+    for part in problem.heldout or ():
+        sha.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
     return sha.hexdigest()
 
 
@@ -202,7 +212,8 @@ def settings_of(
             raise AmbleError(f"{name} was given in grid and in random; give it in one of them.")
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
-            raise AmbleError(f"grid has {name}={shown(values)}; give a list of values, such as [0.01, 0.1, 1.0].")
+            given = "an empty list" if isinstance(values, Sequence) and not values else shown(values)
+            raise AmbleError(f"grid has {name}={given}; give a list of values, such as [0.01, 0.1, 1.0].")
     if tries is not None and not (is_whole(tries) and tries >= 1):
         raise AmbleError(f"tries={tries!r} was given; it must be a whole number, one or more.")
     if bool(random) != (tries is not None):

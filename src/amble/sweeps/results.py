@@ -217,12 +217,14 @@ class Sweep:
             raise AmbleError("no run of this sweep is made yet; run it again.")
 
     def plot(self, path: str | Path, x: str | None = None, y: str | None = None, by: str = "objective") -> Path:
-        """A heat map: the median of a measured column over seeds, for two settings.
+        """A heat map: the median of a measured column over seeds, for two settings. Where others vary too, a cell has
+        that of the best one.
 
         Parameters
         ----------
         path : of the figure, whose ending (.png, .svg, .pdf) says its format
-        x, y : settings, or method, network, split, seed; by default the two that vary most
+        x, y : settings, or method, network, split, seed; by default the setting that varies most, and the method, or
+            the next setting if there is one method
         by : as of `ranked`
 
         Returns
