@@ -257,3 +257,20 @@ def test_a_start_and_a_model_of_the_wrong_shape_are_refused():
         problem.as_params(np.zeros(4))
     with pytest.raises(AmbleError, match="not made from a model of your own"):
         SQUARES[1].as_params(np.zeros(3))
+
+
+def test_losses_that_agree_on_the_first_model_have_unlike_digests():
+    data, test = rows(), (np.ones((2, 3)), np.ones(2))
+    params = {"A": np.ones((3, 2)), "b": np.zeros(2)}  # the last layer is zero
+
+    def loss_with(bend):
+        return lambda w, batch: jnp.mean((bend(batch[0] @ w["A"]) @ w["b"] - batch[1]) ** 2)
+
+    tanh, relu = loss_with(jnp.tanh), loss_with(jax.nn.relu)
+    made = [
+        JaxLoss(tanh, params, data),
+        JaxLoss(relu, params, data),
+        JaxLoss(tanh, params, data, metric=tanh, test=test),
+    ]
+    assert len({each.digest for each in made}) == 3
+    assert made[0].digest == JaxLoss(loss_with(jnp.tanh), params, data).digest

@@ -18,6 +18,7 @@ from scipy import stats
 
 import amble
 from amble.sweeps import working
+from amble.sweeps.heatmap import axes, medians
 from amble.sweeps.plan import settings_of
 from amble.sweeps.results import Case, Sweep
 from amble.sweeps.settings import read_settings
@@ -113,6 +114,19 @@ def test_heat_maps_are_pictures(small, tmp_path):
         small.plot(tmp_path / "c.png", x="tua")
 
 
+def test_a_cell_of_a_heat_map_is_the_best_setting_of_its_method():
+    chosen = [(amble.IBCD(tau=tau), 10.0 * tau + seed) for tau in (1.0, 2.0) for seed in range(3)]
+    chosen += [(amble.DATOS(), 5.0), (amble.APIBCD(tau=1.0, tokens=2), 7.0), (amble.APIBCD(tau=1.0, tokens=3), 6.0)]
+    cases = tuple(Case(method, "ring", 0, seed) for seed, (method, _) in enumerate(chosen))
+    made = Sweep(cases, tuple({"stopped": "hops", "objective": value} for _, value in chosen))
+    assert axes(made, None, None) == ("tokens", "method")
+    cells, _, several = medians(made, "tau", "method", "objective")
+    none = np.inf  # rows: API-BCD, DATOS, I-BCD; columns: no tau, 1, 2
+    assert cells.tolist() == [[none, 6.0, none], [5.0, none, none], [none, 11.0, 21.0]]
+    assert several
+    assert str(made.best()).startswith("DATOS on ring: objective 5 ")
+
+
 def test_a_random_search_draws_the_same_values_each_time_within_their_range():
     drawn = settings_of([amble.IBCD(), amble.WPG()], {}, {"tau": (1e-3, 10.0, "log")}, 20)
     assert drawn == settings_of([amble.IBCD(), amble.WPG()], {}, {"tau": (1e-3, 10.0, "log")}, 20)
@@ -130,6 +144,7 @@ def test_a_random_search_draws_the_same_values_each_time_within_their_range():
     [
         ({"grid": {"tua": [1.0]}}, "no setting of these methods named 'tua'; did you mean 'tau'"),
         ({"grid": {"tau": 1.0}}, r"grid has tau=1.0; give a list of values"),
+        ({"grid": {"tau": []}}, r"grid has tau=an empty list; give a list of values"),
         ({"grid": {"tau": [-1.0]}}, "I-BCD: tau=-1.0 was given; it must be a number above zero"),
         ({"random": {"tau": (1.0, 2.0)}}, "tries=20; give both or neither"),
         ({"random": {"tau": (0.0, 2.0, "log")}, "tries": 3}, "low must be below high, above zero on a log scale"),
@@ -195,6 +210,16 @@ def test_splits_as_a_list_and_as_a_function_of_the_seed():
     assert [(case.split, case.seed) for case in listed.cases] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert paired.rows[1]["metric"] == pytest.approx(listed.rows[3]["metric"], rel=1e-12)
     assert paired.rows[1]["metric"] != pytest.approx(listed.rows[1]["metric"], rel=1e-3)
+
+
+def test_other_test_rows_are_other_runs(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    for held in (y[:9], 5 * y[:9]):
+        problem = amble.Problem.from_arrays(X, y, agents=5, X_test=X[:9], y_test=held)
+        row = amble.sweep(amble.IBCD(), problem, "ring", hops=30, folder=tmp_path).to_pandas()
+        run = amble.simulate(amble.IBCD(), problem, "ring", hops=30)
+        assert row.metric.item() == pytest.approx(run.history["metric"][-1])
 
 
 def test_any_executor_takes_the_jobs_and_a_method_of_your_own():
