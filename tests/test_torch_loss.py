@@ -120,9 +120,12 @@ def test_the_result_is_a_state_dict_with_buffers_and_frozen_parameters():
 
 def test_a_dataset_a_metric_and_what_is_not_there():
     sets = [torch.utils.data.TensorDataset(torch.as_tensor(X), torch.as_tensor(y)) for X, y in rows()]
-    loss = TorchLoss(network(), squares, sets, metric=squares, test=rows()[0])
-    problem = amble.Problem.from_objectives(loss)
-    assert problem.digest == pair()[0].digest  # the same rows
+    problem, same = (
+        amble.Problem.from_objectives(TorchLoss(network(), squares, data, metric=squares, test=rows()[0]))
+        for data in (sets, rows())
+    )
+    assert problem.digest == same.digest
+    assert problem.digest != pair()[0].digest  # without test rows
     run = go(amble.WPG(alpha=0.05), problem)
     assert run.history["metric"][-1] < run.history["metric"][0]
     with pytest.raises(AmbleError, match="JaxLoss only; use engine='plain'"):
