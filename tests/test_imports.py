@@ -50,3 +50,18 @@ else:
     raise AssertionError("no error")
 """
     assert loaded(code, []) == "[]"
+
+
+def test_a_child_that_hangs_is_ended_and_its_work_is_done_here():
+    pytest.importorskip("msgspec")
+    code = """
+import os, time
+from amble.live import process
+process.APART_S, here = 0.2, os.getpid()
+def hangs_elsewhere():
+    if os.getpid() != here:
+        time.sleep(600)
+    return ["here"]
+assert process.apart(hangs_elsewhere) == ["here"]
+"""
+    assert loaded(code, []) == "[]"

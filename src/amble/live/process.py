@@ -3,6 +3,8 @@
 import json
 import os
 import platform
+import select
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Annotated, Literal
 from amble.live.codec import msgspec
 
 PROC = Path("/proc")
+APART_S = 10.0  # what is found in a child process takes well below a second
 
 Condition = Literal["runs", "frozen", "gone"]
 
@@ -66,6 +69,8 @@ def apart(function: Callable[..., list[str]], *arguments: object) -> list[str]:
             os._exit(code)  # nothing of this process is ended twice
     os.close(writer)
     with os.fdopen(reader, "rb") as file:
+        if not select.select([file], [], [], APART_S)[0]:  # no child may hold an agent up
+            os.kill(child, signal.SIGKILL)
         answer = file.read()
     _, status = os.waitpid(child, 0)
     if status != 0:
