@@ -93,9 +93,11 @@ def noiseless(rows):
 @pytest.mark.parametrize("rows", [9, 2], ids=["many rows", "fewer rows than unknowns"])
 @all_forms
 def test_agents_who_agree_on_the_initial_model_stay_there(name, rows):
-    """grad f_i(start) = 0 for every agent: no step, prox or gift has any cause to leave it. DATOS finds its step by values
-    of the loss, which tell models apart down to the root of their rounding alone; here nothing else says how long a step
-    may be."""
+    """grad f_i(start) = 0 for every agent: no step, prox or gift has any cause to leave it.
+
+    DATOS finds its step by values of the loss. They tell models apart only down to the root of their rounding, and here
+    nothing else says how long a step may be.
+    """
     problem, best = noiseless(rows)
     run = go(FORMS[name], 90, problem, start=best)
     near = 1e-7 if name == "DATOS" else 1e-9
