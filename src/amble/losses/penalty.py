@@ -7,8 +7,8 @@ holds the quadratic model of all losses, 1/2 z'Wz - T'z, so whoever reads the to
 
     z = argmin 1/2 z'Wz - T'z + sum_j l1_j |z_j| + ridge_j/2 z_j^2
 
-found by coordinate descent, which guesses which z_j are zero and the signs of the others, in turn with one linear
-system, which is exact once the guess is right.
+found by one linear system, which is exact once it is known which z_j are zero and the signs of the others. The first
+guess is that of a model nearby, and a better one is made by coordinate descent.
 """
 
 from typing import Any, NamedTuple
@@ -96,13 +96,21 @@ class Search(NamedTuple):
             u, done = self.solved(self.swept(state[0]))
             return u, state[1] + 1, done
 
-        u = xp.where(self.positive & (u < 0), 0.0, u)
-        found: Array = while_loop(xp, unfinished, step, (u, xp.asarray(0), xp.asarray(False)))[0]
+        u = xp.where(xp.any(u != 0), u, self.shrunk())
+        u, done = self.solved(xp.where(self.positive & (u < 0), 0.0, u))
+        found: Array = while_loop(xp, unfinished, step, (u, xp.asarray(0), done))[0]
         return found
 
     def noise(self, u: Array) -> Array:
         xp = namespace(u)
         return NOISE * u.shape[-1] * (xp.max(abs(self.b)) + xp.max(abs(u)))
+
+    def shrunk(self) -> Array:
+        """The minimiser without l1, moved towards zero: for unknowns that do not depend on each other it is that with
+        l1, and otherwise a guess."""
+        xp = namespace(self.b)
+        u = xp.linalg.solve(self.A, self.b)
+        return xp.sign(u) * xp.maximum(abs(u) - self.l1, 0.0)
 
     def swept(self, u: Array) -> Array:
         """Sweeps of coordinate descent: each u_j in turn minimises, with the others as they are."""

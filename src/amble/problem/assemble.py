@@ -106,8 +106,11 @@ def fit_scaling(
 
 def prepare(X: Array, scaling: Scaling, intercept: bool) -> Array:
     """Rows in the model's own units: scaled, with a column of ones for the intercept."""
-    X = (X - scaling.X_mean) / scaling.X_std
-    return np.column_stack([X, np.ones(len(X))]) if intercept else X
+    rows = np.ones((len(X), X.shape[1] + intercept))
+    inside = rows[:, : X.shape[1]]
+    np.subtract(X, scaling.X_mean, out=inside)
+    inside /= scaling.X_std
+    return rows
 
 
 def targets_in_units(y: Targets, scaling: Scaling, labels: Iterable[object] | None, link: str = "identity") -> Targets:

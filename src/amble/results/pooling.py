@@ -1,7 +1,5 @@
 """The sums of a problem's agents at a model, as live agents would send them, added up."""
 
-from functools import reduce
-
 import numpy as np
 
 from amble.arrays import Array
@@ -32,4 +30,7 @@ def sums_at(problem: Problem, w: Array) -> Sums:
         y = np.asarray(wanted[parts[i]], np.float64)
         return sums_of(loss, w, rows, y, weight, offset, classes=classes, test=None if i else test)
 
-    return reduce(Sums.plus, map(of_agent, range(len(parts))))
+    total = of_agent(0).vector()
+    for i in range(1, len(parts)):
+        total += of_agent(i).vector()
+    return Sums.of_vector(total, loss, X.shape[1] + intercept, classes)

@@ -6,6 +6,7 @@ labels. Row weights count rows: a weight of two is the row twice.
 """
 
 import math
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -228,15 +229,20 @@ def _sums_of(
 
 def packed(matrix: Array) -> Array:
     """The upper triangle of a symmetric matrix, row after row."""
-    return np.asarray(matrix[np.triu_indices(len(matrix))])
+    return np.asarray(matrix[_upper(len(matrix))])
 
 
 def unpacked(triangle: Array) -> Array:
     """The symmetric matrix of an upper triangle."""
     q = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
     matrix = np.zeros((q, q))
-    matrix[np.triu_indices(q)] = triangle
+    matrix[_upper(q)] = triangle
     return matrix + np.triu(matrix, 1).T
+
+
+@cache
+def _upper(q: int) -> tuple[Indices, Indices]:
+    return np.triu_indices(q)
 
 
 def _checked(X: Any, y: Any, weight: Any = None, offset: Any = None) -> tuple[Array, Array, Array, Array]:
