@@ -22,7 +22,7 @@ from amble.live.agent import requests, saying
 from amble.live.agent.keeping import Keeping
 from amble.live.agent.stages import LiveCourse, Stage, open_stage, void_stage
 from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Visit, Wake
-from amble.live.core.message import Accepted, Answer, Refused, Stop
+from amble.live.core.message import Accepted, Answer, Refused, Stop, Token
 from amble.live.core.neighbours import UNMET_LAPS
 from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
@@ -380,7 +380,9 @@ class Node:
                 said = stage.accepted if accepted else wire.encode(stage.shape, effect.answer)
                 self.keeping.then(partial(self.replies.pop(effect.question), said))
             elif isinstance(effect, Ask):
-                self.keeping.then(partial(self._ask, effect, transport, stage))
+                # a token goes on before its sender is told: the next agent waits for it, and the sender for nothing
+                handed = isinstance(effect.question, Token)
+                self.keeping.then(partial(self._ask, effect, transport, stage), first=handed)
             elif isinstance(effect, Wake):
                 stage.wake_s = effect.at_s
             elif isinstance(effect, Report) and effect.kind in TOLD:
@@ -411,7 +413,8 @@ class Node:
             self.gauge.visited(effect.visit.token, effect.rows["holder"].z)
             if self.joined_s == math.inf and effect.visit.giver != self.config.name:
                 self.joined_s = time.monotonic()
-            self.ending.wait(max(0.0, self.visit_s + self._pause_s(effect.visit, stage) - time.monotonic()))
+            if pause_s := self._pause_s(effect.visit, stage):
+                self.ending.wait(max(0.0, self.visit_s + pause_s - time.monotonic()))
             elapsed_s = self._elapsed_s(time.monotonic(), KEEP_S)
         if effect.visit is None:
             self.keeping.put(stage, effect.rows, None, None)
@@ -425,9 +428,10 @@ class Node:
     def _pause_s(self, visit: Visit, stage: Stage) -> float:
         """How long a visit takes at least; in a survey that only waits for agents that have not come, a good while. But
         the token looks for the dead within `stall_s`."""
-        waits = stage.name != TRAINING and visit.after.calm > 2 * visit.after.members
+        if stage.name == TRAINING or visit.after.calm <= 2 * visit.after.members:
+            return self.config.timing.pause_s
         pause_s = min(WAIT_S, stage.plan.settings.stall_s / (UNMET_LAPS * (1 + float(visit.after.members))))
-        return max(self.config.timing.pause_s, pause_s if waits else 0.0)
+        return max(self.config.timing.pause_s, pause_s)
 
     @property
     def trained(self) -> Core | None:

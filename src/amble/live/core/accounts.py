@@ -163,7 +163,8 @@ def give(account: Account, m: int, me: int, v: Array, w: Array) -> Account:
     weight[m] += w
     version[m] += 1
     gifts[m, me] += 1
-    return account._replace(board=Board(total, weight, version), gifts=gifts)
+    generation, z, awaited, buried, _, _ = account
+    return Account(generation, z, awaited, buried, Board(total, weight, version), gifts)
 
 
 def leave(account: Account, m: int, me: int) -> Account:

@@ -111,7 +111,7 @@ def _branch(like: Tree, places: Iterator[Place]) -> Callable[[NDArray[Any]], Tre
     return lambda numbers: kind(*[part(numbers) for part in fill])
 
 
-_recent: tuple[tuple[Tree, Array], ...] = ()  # trees, and their numbers
+_recent: tuple[tuple[Tree, Array], ...] = ()  # trees, and their numbers, the newest first
 
 
 def flat(tree: Tree) -> Array:
@@ -132,7 +132,7 @@ def flat(tree: Tree) -> Array:
 
 def _remember(tree: Tree, numbers: Array) -> None:
     global _recent
-    _recent = (*_recent[1 - RECENT :], (tree, numbers))  # a new tuple: other threads may look at the old one
+    _recent = ((tree, numbers), *_recent[: RECENT - 1])  # a new tuple: other threads may look at the old one
 
 
 def all_finite(numbers: Array) -> bool:

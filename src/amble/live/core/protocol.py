@@ -342,9 +342,10 @@ class Core:
             for m in range(self.settings.tokens):
                 self.custodian.look(now, m)
                 self.silence.look(now, m)
-            for name in self.neighbours.doubts.asks(now):
-                if name not in self.neighbours.down_s:
-                    self.state.ask(name, Probe(self.me))
+            if self.neighbours.doubts.of:
+                for name in self.neighbours.doubts.asks(now):
+                    if name not in self.neighbours.down_s:
+                        self.state.ask(name, Probe(self.me))
             if self.leaving and not self.left:
                 self.departure.look(now)
             self.state.saying.append(Wake(self._wake_s(now)))
@@ -356,13 +357,9 @@ class Core:
     def _wake_s(self, now: float) -> float:
         """When the agent must act without an input."""
         later_s = now + self.settings.silence_s
-        times = [
-            later_s,
-            *(since_s + self.settings.patience_s for since_s in self.neighbours.down_s.values()),
-            *self.neighbours.doubts.times(),
-            *self.custodian.times(now),
-            *self.silence.times(now),
-            self.departure.leave_by_s,
-            self.departure.part_s,
-        ]
-        return min((time_s for time_s in times if time_s > now), default=later_s)
+        times = [later_s, self.departure.leave_by_s, self.departure.part_s]
+        times += self.custodian.times(now)
+        times += self.silence.times(now)
+        times += self.neighbours.doubts.times()
+        times += [since_s + self.settings.patience_s for since_s in self.neighbours.down_s.values()]
+        return min([time_s for time_s in times if time_s > now], default=later_s)

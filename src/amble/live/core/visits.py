@@ -105,8 +105,9 @@ class GiftVisits(Common):
         m, parcel = int(parcel.token.m), self._met(holder, parcel, me)
         account = parcel.token.account
         gift = self._given(holder, account, me)
-        z, own, quiet = account.z, holder.agent.own, parcel.recounting and account.gifts[:, me].any()
-        if not parcel.recounting:
+        recounting = parcel.recounting
+        z, own, quiet = account.z, holder.agent.own, recounting and account.gifts[:, me].any()
+        if not recounting:
             z = self._read(account, holder.agent.x)
             if not self._sound(account, z):
                 parcel, gift, quiet = self._started_again(holder, parcel, me), self._nothing(), False
@@ -139,10 +140,9 @@ class GiftVisits(Common):
         account, again = accounts.meet(holder.agent.account, before, m, me)
         if again or accounts.full(account, m):
             return self._started_again(holder, parcel, me)
-        since = parcel.since if account.order == before.order else np.zeros(())
-        return parcel._replace(
-            token=GiftToken(self._weighed(account), parcel.token.m), since=self._since(account, since)
-        )
+        since = parcel.since if account is before or account.order == before.order else np.zeros(())
+        token = GiftToken(self._weighed(account), parcel.token.m)
+        return parcel._replace(token=token, since=self._since(account, since))
 
     def _started_again(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
         m, version = int(parcel.token.m), parcel.token.account.board.version
@@ -191,8 +191,11 @@ class GiftVisits(Common):
         counted, M = accounts.inside(most := account.most if most is None else most), self.method.tokens
         if account.generation[0] == 0:
             counted[: self.agents] = most[: self.agents] < accounts.LEFT
-        weight = np.full(M, np.count_nonzero(counted) / M)
-        return account._replace(board=Board(account.board.total, weight, account.board.version))
+        total, before, version = account.board
+        weight = np.count_nonzero(counted) / M
+        if before.tolist() == [weight] * M:
+            return account
+        return account._replace(board=Board(total, np.full(M, weight), version))
 
     def _since(self, account: Account, since: Array) -> Array:
         """-1 once every awaited agent has given, or has not been met for long."""

@@ -1,6 +1,5 @@
 """Zenoh's configuration: an agent's address and neighbours, and who may send what."""
 
-import os
 from typing import Any
 
 from amble.live.transport.address import Address, Link
@@ -9,14 +8,6 @@ from amble.live.transport.zenoh.sending import PART_BYTES
 # Messages are dropped when Zenoh's queue is full for so long; sending.py sees to it that it never is.
 OPEN_S, OPEN_TRIPS = 10.0, 5  # for a link to be made, and the round trips that takes: TCP's, TLS's and Zenoh's
 NEVER = {"wait_before_drop": 100_000, "max_wait_before_drop_fragments": 100_000}
-# Zenoh wakes one thread when bytes come, and that one wakes another to read them. Here both are one of two threads, as
-# many as Zenoh reads with by itself. Sending keeps its own: a callback that waits for Python must not hold it up.
-THREADS_KEY, THREADS = "ZENOH_RUNTIME", "(rx: (handover: net), acc: (handover: net), net: (worker_threads: 2))"
-
-
-def share_threads() -> None:
-    """Before the first session of a process, when Zenoh reads this; a setting of the user's own is kept."""
-    os.environ.setdefault(THREADS_KEY, THREADS)
 
 
 def ask_key(run: str, to: str, sender: str) -> str:

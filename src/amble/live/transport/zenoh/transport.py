@@ -26,7 +26,7 @@ from amble.live.transport import Answered, Hear, Knocked, Peer, Restart
 from amble.live.transport.address import Address
 from amble.live.transport.sockets import check_free
 from amble.live.transport.zenoh.answering import REFUSED, Awaited, WayBack, refusal
-from amble.live.transport.zenoh.configuration import alive_key, ask_key, door_key, settings, share_threads
+from amble.live.transport.zenoh.configuration import alive_key, ask_key, door_key, settings
 from amble.live.transport.zenoh.door import Door, knock_at_all
 from amble.live.transport.zenoh.links import End, Links
 from amble.live.transport.zenoh.pulse import SLACK_S, Pulse
@@ -48,7 +48,6 @@ class ZenohTransport:
     ) -> None:
         self.address = address
         self._hear, self._peer, self._knocked, self._restart = hear, peer, knocked, restart
-        share_threads()
         self._zenoh = need("zenoh", "live")
         self._session: Any = None
         self._closed, self._ended = False, threading.Event()
