@@ -31,6 +31,7 @@ class Keeping:
         self.rows: dict[str, Any] = {}  # the newest of each name
         self.visits: list[Visited] = []
         self.elapsed_s: float | None = None
+        self.ahead: list[Callable[[], object]] = []
         self.waiting: list[Callable[[], object]] = []
         self.write_s = 0.0  # how long the last transaction took, but TOGETHER_S at most
 
@@ -44,9 +45,9 @@ class Keeping:
             self.visits.append(visit)
         self.elapsed_s = self.elapsed_s if elapsed_s is None else elapsed_s
 
-    def then(self, act: Callable[[], object]) -> None:
-        """Done once all that was put is stored, in this order."""
-        self.waiting.append(act)
+    def then(self, act: Callable[[], object], first: bool = False) -> None:
+        """Done once all that was put is stored, in this order; but `first`, before all others, where somebody waits."""
+        (self.ahead if first else self.waiting).append(act)
 
     def worthwhile(self, since_s: float) -> bool:
         """Whether what was put at that time may wait for another visit: not for longer than a transaction takes."""
@@ -60,8 +61,8 @@ class Keeping:
             self.kept(lambda: stage.journal.write(rows, visits, elapsed_s))
             self.write_s = min(time.monotonic() - begun_s, TOGETHER_S)
             self.stage, self.rows, self.visits, self.elapsed_s = None, {}, [], None
-        waiting, self.waiting = self.waiting, []
-        for act in waiting:
+        acts, self.ahead, self.waiting = self.ahead + self.waiting, [], []
+        for act in acts:
             act()
 
     def kept(self, write: Callable[[], None]) -> None:

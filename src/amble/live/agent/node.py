@@ -22,7 +22,7 @@ from amble.live.agent import requests, saying
 from amble.live.agent.keeping import Keeping
 from amble.live.agent.stages import LiveCourse, Stage, open_stage, void_stage
 from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Visit, Wake
-from amble.live.core.message import Accepted, Answer, Question, Refused, Stop
+from amble.live.core.message import Accepted, Answer, Refused, Stop, Token
 from amble.live.core.neighbours import UNMET_LAPS
 from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
@@ -150,20 +150,9 @@ class Node:
     # --- from the transport's threads --------------------------------------------------------------------------------
 
     def hear(self, sender: str, data: bytes, reply: SendAnswer) -> None:
-        stages = self.stages
-        stage = next((each for each in stages if data.startswith(each.shape.prefix)), stages[-1])
-        try:
-            question = wire.decode_question(stage.shape, data, sender)
-        except wire.AnotherRun as refusal:
-            if not self.course.awaits(stage.name):
-                self._refuse(stage, sender, reply, refusal)
-            else:
-                self.inputs.put(lambda now: self.sequence.strange(now, sender))
-        except wire.Refusal as refusal:
-            self._refuse(stage, sender, reply, refusal)
-        else:
-            heard_s = time.monotonic()
-            self.inputs.put(lambda now: self._heard(now, question, reply, len(data), heard_s, stage))
+        """Nothing is decoded here: two threads that take turns cost more than the work."""
+        heard_s = time.monotonic()
+        self.inputs.put(lambda now: self._heard(now, sender, data, reply, heard_s))
 
     def _refuse(self, stage: Stage, sender: str, reply: SendAnswer, refusal: wire.Refusal) -> None:
         self._say_refused("a message", sender, refusal)
@@ -206,12 +195,19 @@ class Node:
 
     # --- the one thread ---------------------------------------------------------------------------------------------
 
-    def _heard(
-        self, now: float, question: Question, reply: SendAnswer, size: int, heard_s: float, stage: Stage
-    ) -> Steps[Stage]:
+    def _heard(self, now: float, sender: str, data: bytes, reply: SendAnswer, heard_s: float) -> Steps[Stage]:
+        stages = self.stages
+        stage = next((each for each in stages if data.startswith(each.shape.prefix)), stages[-1])
+        try:
+            question = wire.decode_question(stage.shape, data, sender)
+        except wire.Refusal as refusal:
+            if isinstance(refusal, wire.AnotherRun) and self.course.awaits(stage.name):
+                return self.sequence.strange(now, sender)
+            self._refuse(stage, sender, reply, refusal)
+            return []
         self.waited_s = now - heard_s
         self.heard += 1
-        self.bytes += size
+        self.bytes += len(data)
         self.replies[self.heard] = reply
         return self.sequence.heard(now, stage, self.heard, question)
 
@@ -384,7 +380,9 @@ class Node:
                 said = stage.accepted if accepted else wire.encode(stage.shape, effect.answer)
                 self.keeping.then(partial(self.replies.pop(effect.question), said))
             elif isinstance(effect, Ask):
-                self.keeping.then(partial(self._ask, effect, transport, stage))
+                # a token goes on before its sender is told: the next agent waits for it, and the sender for nothing
+                handed = isinstance(effect.question, Token)
+                self.keeping.then(partial(self._ask, effect, transport, stage), first=handed)
             elif isinstance(effect, Wake):
                 stage.wake_s = effect.at_s
             elif isinstance(effect, Report) and effect.kind in TOLD:
@@ -415,7 +413,8 @@ class Node:
             self.gauge.visited(effect.visit.token, effect.rows["holder"].z)
             if self.joined_s == math.inf and effect.visit.giver != self.config.name:
                 self.joined_s = time.monotonic()
-            self.ending.wait(max(0.0, self.visit_s + self._pause_s(effect.visit, stage) - time.monotonic()))
+            if pause_s := self._pause_s(effect.visit, stage):
+                self.ending.wait(max(0.0, self.visit_s + pause_s - time.monotonic()))
             elapsed_s = self._elapsed_s(time.monotonic(), KEEP_S)
         if effect.visit is None:
             self.keeping.put(stage, effect.rows, None, None)
@@ -429,9 +428,10 @@ class Node:
     def _pause_s(self, visit: Visit, stage: Stage) -> float:
         """How long a visit takes at least; in a survey that only waits for agents that have not come, a good while. But
         the token looks for the dead within `stall_s`."""
-        waits = stage.name != TRAINING and visit.after.calm > 2 * visit.after.members
+        if stage.name == TRAINING or visit.after.calm <= 2 * visit.after.members:
+            return self.config.timing.pause_s
         pause_s = min(WAIT_S, stage.plan.settings.stall_s / (UNMET_LAPS * (1 + float(visit.after.members))))
-        return max(self.config.timing.pause_s, pause_s if waits else 0.0)
+        return max(self.config.timing.pause_s, pause_s)
 
     @property
     def trained(self) -> Core | None:

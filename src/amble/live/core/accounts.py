@@ -15,6 +15,7 @@ A generation begins when a token is reissued, when somebody is counted out, and 
 (`merged`): a ledger of two issues of its token, or an agent that the board knows to have given more than it remembers.
 """
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ class Account(NamedTuple):
     @property
     def most(self) -> Array:
         """The most gifts of each agent in any ledger, one number per place."""
-        most: Array = np.maximum.reduce(self.gifts)
+        most: Array = self.gifts[0] if len(self.gifts) == 1 else np.maximum.reduce(self.gifts)
         return most
 
     @property
@@ -53,8 +54,7 @@ class Account(NamedTuple):
     @property
     def inside(self) -> Flags:
         """Which agents' gifts are in it, one flag per place."""
-        most = self.most
-        return (most > 0) & (most < LEFT)
+        return inside(self.most)
 
     @property
     def missing(self) -> Flags:
@@ -64,13 +64,21 @@ class Account(NamedTuple):
     @property
     def out(self) -> Flags:
         """Which agents are counted out: buried and not back since, or left."""
-        most = self.most
-        return ((self.buried > 0) & (most <= 0)) | (most >= LEFT)
+        return out(self.buried, self.most)
 
     @property
     def order(self) -> tuple[float, float]:
         number, author = self.generation.tolist()
         return number, author
+
+
+def inside(most: Array) -> Flags:
+    """See Account.inside; for who has `most` already."""
+    return (most > 0) & (most < LEFT)
+
+
+def out(buried: Array, most: Array) -> Flags:
+    return ((buried > 0) & (most <= 0)) | (most >= LEFT)
 
 
 class Meeting(NamedTuple):
@@ -86,7 +94,7 @@ def issue_version(epoch: Epoch) -> float:
 
 def issue(version: Any) -> Any:
     """The version that the ledger of this issue began with."""
-    return np.floor(version / ISSUE_VERSIONS) * ISSUE_VERSIONS
+    return version // ISSUE_VERSIONS * ISSUE_VERSIONS
 
 
 def meet(mine: Account, token: Account, m: int, me: int) -> Meeting:
@@ -100,29 +108,29 @@ def meet(mine: Account, token: Account, m: int, me: int) -> Meeting:
         return Meeting(token, bool((token.gifts[:, me] > 0).any()))  # gifts that this agent does not know
     account, lost = merged(mine, token)
     # its own ledger is the token's alone: nobody knows a newer one, nor of other gifts of this agent in it
-    doubled = mine.board.version[m] > token.board.version[m] or mine.gifts[m, me] != token.gifts[m, me]
-    forgot = (token.gifts[:, me] > mine.gifts[:, me]).any()
+    known, said = mine.gifts[:, me].tolist(), token.gifts[:, me].tolist()
+    doubled = mine.board.version[m] > token.board.version[m] or known[m] != said[m]
+    forgot = any(map(operator.gt, said, known))
     return Meeting(account, bool(lost or doubled or forgot))
 
 
 def merged(one: Account, other: Account) -> Meeting:
     """Two of one generation: the newer of each ledger; `again` where the older one was written by another issue."""
-    first, second = one.board.version, other.board.version
-    newer = first > second
-    lost = issue(first) != issue(second)
-    if lost.any():
-        older = np.where(newer, second, first)
-        lost &= older != issue(older)
-    if not newer.any():
-        return Meeting(other, bool(lost.any()))
+    first, second = one.board.version.tolist(), other.board.version.tolist()  # few numbers: faster without arrays
+    again = any(
+        issue(a) != issue(b) and min(a, b) != issue(min(a, b)) for a, b in zip(first, second, strict=True) if a != b
+    )
+    if not any(map(operator.gt, first, second)):
+        return Meeting(other, again)
+    newer = one.board.version > other.board.version
     over = newer.reshape(-1, *[1] * (one.board.weight.ndim - 1))
     board = Board(
         np.where(newer[:, None], one.board.total, other.board.total),
         np.where(over, one.board.weight, other.board.weight),
-        np.where(newer, first, second),
+        np.where(newer, one.board.version, other.board.version),
     )
     gifts = np.where(newer[:, None], one.gifts, other.gifts)
-    return Meeting(other._replace(board=board, gifts=gifts), bool(lost.any()))
+    return Meeting(other._replace(board=board, gifts=gifts), again)
 
 
 def begin(account: Account, author: int, m: int, begun: float, z: Array, gone: Array) -> Account:
@@ -150,13 +158,13 @@ def begin(account: Account, author: int, m: int, begun: float, z: Array, gone: A
 
 def give(account: Account, m: int, me: int, v: Array, w: Array) -> Account:
     """Adds a gift to ledger m."""
-    total, weight, version = (part.copy() for part in account.board)
-    gifts = account.gifts.copy()
+    total, weight, version, gifts = map(np.ndarray.copy, (*account.board, account.gifts))
     total[m] += v
     weight[m] += w
     version[m] += 1
     gifts[m, me] += 1
-    return account._replace(board=Board(total, weight, version), gifts=gifts)
+    generation, z, awaited, buried, _, _ = account
+    return Account(generation, z, awaited, buried, Board(total, weight, version), gifts)
 
 
 def leave(account: Account, m: int, me: int) -> Account:
@@ -167,7 +175,8 @@ def leave(account: Account, m: int, me: int) -> Account:
 
 def full(account: Account, m: int) -> bool:
     """Whether ledger m has no version left in this generation."""
-    return bool(account.board.version[m] + 2 >= issue(account.board.version[m]) + ISSUE_VERSIONS)
+    version = float(account.board.version[m])
+    return version + 2 >= issue(version) + ISSUE_VERSIONS
 
 
 def _entered(account: Account, m: int, begun: float) -> Account:

@@ -35,9 +35,11 @@ class Custodian:
         """Send the tokens that are here; reissue a token whose receiver is gone."""
         state, neighbours = self.state, self.state.neighbours
         custody, errand = state.custody(m), self.errands[m]
-        if custody and errand.tell_s is not None and now >= errand.tell_s:
+        if custody is None:
+            return
+        if errand.tell_s is not None and now >= errand.tell_s:
             self.tell(m, custody)
-        if custody is None or errand.passed:
+        if errand.passed:
             return
         if not custody.to:
             if to := neighbours.next(now, custody.message, custody.giver):
@@ -176,7 +178,7 @@ class Custodian:
             custody = self.state.custody(m)
             if custody and not errand.taken and errand.asked is None:
                 yield errand.again_s
-            if errand.since_s is not None and not errand.passed and custody:
+            if custody and errand.since_s is not None and not errand.passed:
                 yield errand.since_s + limit_s(custody.to, errand.taken)
                 yield (errand.probe_s or now) + limit_s(custody.to)
             if errand.tell_s is not None:

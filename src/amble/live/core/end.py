@@ -70,9 +70,12 @@ class End:
         known = (self.settings.awaited | (parcel.met > 0)) & (parcel.buried == 0)
         return self.surveys or bool(parcel.members >= np.count_nonzero(known))
 
-    def absent(self, now: float, hop: int, parcel: Parcel) -> Flags:
+    def absent(self, now: float, hop: int, parcel: Parcel) -> Flags | None:
         """Agents of the run's beginning that are counted out though nobody knows them to be down: who was not in the
-        stage before, when a token begins; and who was never met, once the run no longer waits for it."""
+        stage before, when a token begins; and who was never met, once the run no longer waits for it. None: nobody.
+        """
+        if hop > 0 and now - self.begun_s < self.settings.wait_s:
+            return None
         gone = np.zeros(self.settings.size, bool)
         if hop == 0:
             gone[: len(self.settings.agents)] = ~self.settings.awaited[: len(self.settings.agents)]

@@ -66,14 +66,15 @@ class Neighbours:
         may pass the token round among themselves. So if it has not met some agent for long, it goes to the neighbour
         that it has not met for the longest time.
         """
-        doubtful, up = self.doubts.now(now), self.staying
-        up = [name for name in up if name not in doubtful] or up
+        up = self.staying
+        if self.doubts.of:
+            doubtful = self.doubts.now(now)
+            up = [name for name in up if name not in doubtful] or up
         ways = [name for name in up if name != giver] or up
         met, buried, indices = message.payload.met.tolist(), message.payload.buried.tolist(), self.settings.indices
         latest = max(met)
-        if ways and latest - min((met[k] for k in indices.values() if not buried[k]), default=latest) > (
-            MISSED_LAPS * len(self.settings.agents)
-        ):
+        since = latest - min([met[k] for k in indices.values() if not buried[k]], default=latest)
+        if ways and since > MISSED_LAPS * len(self.settings.agents):
             return min(ways, key=lambda name: float(met[indices[name]]))
         laid = self.settings.next[message.token].get(self.me, "") if self.settings.next else ""
         stray = STRAY if any(buried) else 0.0
@@ -92,6 +93,8 @@ class Neighbours:
         had the token when it was lost: it is recounted in any case, so there is nothing to wait for.
         """
         gone = np.zeros(self.settings.size)
+        if not self.doubts.of and not self.down_s:
+            return gone
         doubtful = {name: self.doubts.of[name].since_s for name in self.doubts.now(now)}
         for name, since_s in (doubtful | self.down_s).items():
             index, latest = self.settings.indices[name], float(parcel.met.max())
@@ -106,6 +109,8 @@ class Neighbours:
 
     def heed(self, now: float, parcel: Parcel) -> None:
         """A neighbour that others have counted out is in doubt, even if it has been up from here for long."""
+        if not parcel.buried.any():
+            return
         for name in self.staying:
             if parcel.buried[self.settings.indices[name]] and now - self.up_s.get(name, now) > self.settings.stall_s:
                 self.doubts.warned(now, name)  # and is asked whether it works, before it gets a token

@@ -9,9 +9,10 @@ The checksum only protects against faulty memory and software; mTLS protects aga
 """
 
 import hashlib
+import operator
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -25,8 +26,11 @@ from amble.errors import AmbleError
 LENGTH = struct.Struct("<H")
 CHECKSUM = struct.Struct("<I")
 NUMBER = np.dtype("<f8")
+NOTHING = np.empty(0, NUMBER)
 DIGEST_DIGITS = 16
 RECENT = 6  # trees whose numbers are kept
+
+Place = tuple[int, int, tuple[int, ...]]  # of a leaf among the numbers: from where to where, and its shape
 
 
 class Refusal(AmbleError):
@@ -59,7 +63,7 @@ class Packing:
         return self.numbers * NUMBER.itemsize
 
     @cached_property
-    def _places(self) -> list[tuple[int, int, tuple[int, ...]]]:
+    def _places(self) -> list[Place]:
         places, start = [], 0
         for _, shape in self.layout:
             stop = start + int(np.prod(shape, dtype=np.int64))
@@ -81,7 +85,7 @@ class Packing:
         if len(data) != self.size:
             raise Refusal(f"it holds {len(data)} bytes of numbers, and {self.size} are expected here")
         numbers = np.frombuffer(data, NUMBER).astype(np.float64)  # a copy, also where the types are the same
-        if finite and not np.isfinite(numbers).all():
+        if finite and not all_finite(numbers):
             raise Refusal("it holds a number that is not finite")
         tree = self.filled(numbers)
         _remember(tree, numbers)
@@ -89,17 +93,25 @@ class Packing:
 
     def filled(self, numbers: NDArray[Any]) -> Tree:
         """The tree whose leaves are views of these numbers."""
-        return _filled(self.template, iter([numbers[a:b].reshape(shape) for a, b, shape in self._places]))
+        return self._branch(numbers)
+
+    @cached_property
+    def _branch(self) -> Callable[[NDArray[Any]], Tree]:
+        return _branch(self.template, iter(self._places))
 
 
-def _filled(like: Tree, arrays: Iterator[Array]) -> Tree:
+def _branch(like: Tree, places: Iterator[Place]) -> Callable[[NDArray[Any]], Tree]:
+    """The function that fills a tree of this kind: what follows from the template is found once, not at every hop."""
     if not isinstance(like, tuple):
-        return next(arrays)
-    kind = cast(Any, type(like))
-    return kind(*[_filled(branch, arrays) if isinstance(branch, tuple) else next(arrays) for branch in like])
+        start, stop, shape = next(places)
+        if len(shape) == 1:
+            return operator.itemgetter(slice(start, stop))
+        return lambda numbers: numbers[start:stop].reshape(shape)
+    kind, fill = cast(Any, type(like)), [_branch(branch, places) for branch in like]
+    return lambda numbers: kind(*[part(numbers) for part in fill])
 
 
-_recent: tuple[tuple[Tree, Array], ...] = ()  # trees, and their numbers
+_recent: tuple[tuple[Tree, Array], ...] = ()  # trees, and their numbers, the newest first
 
 
 def flat(tree: Tree) -> Array:
@@ -111,14 +123,21 @@ def flat(tree: Tree) -> Array:
         if kept is tree:
             return numbers
     arrays = leaves(tree)
-    numbers = np.concatenate(arrays, axis=None, dtype=NUMBER, casting="unsafe") if arrays else np.empty(0, NUMBER)
+    if not arrays:
+        return NOTHING
+    numbers = np.concatenate(arrays, axis=None, dtype=NUMBER, casting="unsafe")
     _remember(tree, numbers)
     return numbers
 
 
 def _remember(tree: Tree, numbers: Array) -> None:
     global _recent
-    _recent = (*_recent[1 - RECENT :], (tree, numbers))  # a new tuple: other threads may look at the old one
+    _recent = ((tree, numbers), *_recent[: RECENT - 1])  # a new tuple: other threads may look at the old one
+
+
+def all_finite(numbers: Array) -> bool:
+    """As np.isfinite(numbers).all(), in half the time for the few numbers of most tokens."""
+    return b"\0" not in np.isfinite(numbers).tobytes()
 
 
 def digest(tree: Tree) -> str:
@@ -128,7 +147,7 @@ def digest(tree: Tree) -> str:
 
 def frame(prefix: bytes, header: bytes, numbers: Array | bytes = b"") -> bytes:
     body = numbers if isinstance(numbers, bytes) else numbers.data
-    head = b"".join((prefix, LENGTH.pack(len(header)), header))
+    head = prefix + LENGTH.pack(len(header)) + header
     return b"".join((head, body, CHECKSUM.pack(zlib.crc32(body, zlib.crc32(head)))))
 
 

@@ -27,7 +27,7 @@ class Parcel(NamedTuple):
 
     @property
     def recounting(self) -> bool:
-        return bool(self.since >= 0)
+        return float(self.since) >= 0
 
 
 class Holder(NamedTuple):
@@ -144,4 +144,4 @@ class Common:
 
     def still(self, holder: Holder, z: Array) -> bool:
         """Whether the model has moved by no more than the tolerance since this agent last saw it."""
-        return bool(holder.visits > 0 and norm(z - holder.z) <= self.tolerance * norm(z))
+        return float(holder.visits) > 0 and bool(norm(z - holder.z) <= self.tolerance * norm(z))

@@ -49,7 +49,7 @@ from typing import Any
 
 import numpy as np
 
-from amble.arrays import BEYOND
+from amble.arrays import BEYOND, Array
 from amble.live.core import divergence
 from amble.live.core import message as messages
 from amble.live.core.custody import Custodian
@@ -73,7 +73,7 @@ from amble.live.core.message import (
     Token,
 )
 from amble.live.core.neighbours import Neighbours
-from amble.live.core.packing import flat
+from amble.live.core.packing import all_finite, flat
 from amble.live.core.parcels import Parcel, Visits
 from amble.live.core.silence import Silence
 from amble.live.core.state import State
@@ -265,13 +265,10 @@ class Core:
 
     def _visit(self, now: float, message: Token, question_number: int | None) -> None:
         state, m, epoch, parcel = self.state, message.token, message.epoch, message.payload
-        gone, sight = self.neighbours.gone(now, m, parcel), state.sight(m)
-        gone[self.end.absent(now, message.hop, parcel)] = 1.0
-        gone[self.index] = 0.0
-        holder = self.rows.get("holder") or self.visits.holder(self.objective)
-        forgot = parcel.met[self.index] > (
-            sight.hop if sight else 0
-        )  # it came back without its journal, or with an old one
+        sight, holder = state.sight(m), self.rows.get("holder") or self.visits.holder(self.objective)
+        gone = self._gone(now, message)
+        # it came back without its journal, or with an old one
+        forgot = float(parcel.met[self.index]) > (sight.hop if sight else 0)
         if self.visits.exact and (forgot or gone.any()) and epoch.number < messages.EPOCHS_MAX:
             epoch = Epoch(epoch.number + 1, self.index)
             parcel = self.visits.recount(parcel, epoch, gone, holder)
@@ -299,10 +296,11 @@ class Core:
         to = self.neighbours.next(now, outgoing, message.sender)
         rows = {
             "holder": holder,
-            f"share/{m}": Share(NEVER if self.leaving else epoch, own_share),
             f"sight/{m}": Sight(epoch, message.hop + 1),
             f"custody/{m}": Custody(outgoing, to, message.sender, Sight(message.epoch, message.hop), bool(to)),
         }
+        if fresh or own_share or self.leaving:  # else it is as it was
+            rows[f"share/{m}"] = Share(NEVER if self.leaving else epoch, own_share)
         number, before = int(holder.visits), state.custody(m)
         state.persist(rows, Visit(m, epoch, message.hop + 1, message.sender, number, message.payload, parcel))
         if question_number is not None:
@@ -315,6 +313,15 @@ class Core:
         self.custodian.start(now, m)
         self.end.look(now, m, message.hop + 1, parcel)
 
+    def _gone(self, now: float, message: Token) -> Array:
+        """1 for each agent that this visit counts out; never this one."""
+        gone = self.neighbours.gone(now, message.token, message.payload)
+        absent = self.end.absent(now, message.hop, message.payload)
+        if absent is not None:
+            gone[absent] = 1.0
+        gone[self.index] = 0.0
+        return gone
+
     def _outcome(self, known: Any) -> tuple[Any, Any, Parcel] | None:
         """The result of the visit; None if it is not finite, because a matrix is singular, or if the model is too
         large."""
@@ -323,8 +330,9 @@ class Core:
                 outcome = self.visits.leave(*known) if self.leaving else self.visits.visit(self.objective, *known)
             except (ArithmeticError, np.linalg.LinAlgError):
                 return None
-            finite = all(np.isfinite(flat(tree)).all() for tree in outcome)
-            return outcome if finite and np.abs(outcome[0].z).sum() < BEYOND else None
+            holder, share, parcel = outcome
+            finite = all_finite(flat(holder)) and all_finite(flat(share)) and all_finite(flat(parcel))
+            return outcome if finite and np.add.reduce(np.abs(holder.z)) < BEYOND else None
 
     # --- and after each input ---------------------------------------------------------------------------------------
 
@@ -334,9 +342,10 @@ class Core:
             for m in range(self.settings.tokens):
                 self.custodian.look(now, m)
                 self.silence.look(now, m)
-            for name in self.neighbours.doubts.asks(now):
-                if name not in self.neighbours.down_s:
-                    self.state.ask(name, Probe(self.me))
+            if self.neighbours.doubts.of:
+                for name in self.neighbours.doubts.asks(now):
+                    if name not in self.neighbours.down_s:
+                        self.state.ask(name, Probe(self.me))
             if self.leaving and not self.left:
                 self.departure.look(now)
             self.state.saying.append(Wake(self._wake_s(now)))
@@ -348,13 +357,9 @@ class Core:
     def _wake_s(self, now: float) -> float:
         """When the agent must act without an input."""
         later_s = now + self.settings.silence_s
-        times = [
-            later_s,
-            *(since_s + self.settings.patience_s for since_s in self.neighbours.down_s.values()),
-            *self.neighbours.doubts.times(),
-            *self.custodian.times(now),
-            *self.silence.times(now),
-            self.departure.leave_by_s,
-            self.departure.part_s,
-        ]
-        return min((time_s for time_s in times if time_s > now), default=later_s)
+        times = [later_s, self.departure.leave_by_s, self.departure.part_s]
+        times += self.custodian.times(now)
+        times += self.silence.times(now)
+        times += self.neighbours.doubts.times()
+        times += [since_s + self.settings.patience_s for since_s in self.neighbours.down_s.values()]
+        return min([time_s for time_s in times if time_s > now], default=later_s)

@@ -15,13 +15,15 @@ class Silence:
     custodian: Custodian
     sought_s: dict[int, float] = field(default_factory=dict)  # when a token that is not seen was last asked for
     unknown: set[int] = field(default_factory=set)  # tokens that a neighbour has not seen either, as it answered
+    due_s: dict[int, float] = field(default_factory=dict)  # of each token, as it was last looked for
     later: dict[int, float] = field(default_factory=dict)  # in silence_s, of each token; drawn once: it never changes
 
     def look(self, now: float, m: int) -> None:
         """If a token was not seen for long: ask the neighbours, and if none has seen it, reissue the last copy."""
         custodian, state, settings = self.custodian, self.custodian.state, self.custodian.settings
-        seen_s = custodian.seen_s[m]
-        if not custodian.visits.exact or now < self._due_s(m):
+        seen_s, due_s = custodian.seen_s[m], self._due_s(m)
+        self.due_s[m] = due_s
+        if not custodian.visits.exact or now < due_s:
             return
         if self.sought_s.get(m, -math.inf) <= seen_s:
             self.sought_s[m] = now
@@ -45,7 +47,7 @@ class Silence:
         if (later := self.later.get(m)) is None:
             later = self.later[m] = 1 + draw(settings, state.me, m, settings.indices[state.me], SILENCE)
         due_s = self.custodian.seen_s[m] + settings.silence_s * later
-        if not settings.follows or state.sight(m) is not None:
+        if settings.expected is None or not settings.follows or state.sight(m) is not None:
             return due_s
         first = next((name for name in state.neighbours.down_s if settings.indices[name] == settings.first(m)), None)
         if first is None:
@@ -71,7 +73,6 @@ class Silence:
 
     def times(self, now: float) -> Iterator[float]:
         """When something is due."""
-        settings = self.custodian.settings
+        yield from self.due_s.values()
         for m in self.custodian.seen_s:
-            yield self._due_s(m)
-            yield self.sought_s.get(m, now) + settings.patience_s
+            yield self.sought_s.get(m, now) + self.custodian.settings.patience_s

@@ -77,5 +77,7 @@ class State:
     def said(self, now: float) -> list[Effect]:
         """All that was said since this was last asked."""
         said, self.saying = self.saying, []
-        self.asked_s |= {effect.number: now for effect in said if isinstance(effect, Ask)}
+        for effect in said:
+            if isinstance(effect, Ask):
+                self.asked_s[effect.number] = now
         return said

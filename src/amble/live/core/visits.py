@@ -23,6 +23,7 @@ from amble.errors import AmbleError
 from amble.live.core import accounts
 from amble.live.core.accounts import Account
 from amble.live.core.message import Epoch
+from amble.live.core.packing import all_finite
 from amble.live.core.parcels import LAPS_MAX, Common, Holder, NoShare, Parcel, Visits
 from amble.live.core.tracked_visits import TrackedVisits
 from amble.losses.objective import Objective
@@ -104,8 +105,9 @@ class GiftVisits(Common):
         m, parcel = int(parcel.token.m), self._met(holder, parcel, me)
         account = parcel.token.account
         gift = self._given(holder, account, me)
-        z, own, quiet = account.z, holder.agent.own, parcel.recounting and account.gifts[:, me].any()
-        if not parcel.recounting:
+        recounting = parcel.recounting
+        z, own, quiet = account.z, holder.agent.own, recounting and account.gifts[:, me].any()
+        if not recounting:
             z = self._read(account, holder.agent.x)
             if not self._sound(account, z):
                 parcel, gift, quiet = self._started_again(holder, parcel, me), self._nothing(), False
@@ -138,10 +140,9 @@ class GiftVisits(Common):
         account, again = accounts.meet(holder.agent.account, before, m, me)
         if again or accounts.full(account, m):
             return self._started_again(holder, parcel, me)
-        since = parcel.since if account.order == before.order else np.zeros(())
-        return parcel._replace(
-            token=GiftToken(self._weighed(account), parcel.token.m), since=self._since(account, since)
-        )
+        since = parcel.since if account is before or account.order == before.order else np.zeros(())
+        token = GiftToken(self._weighed(account), parcel.token.m)
+        return parcel._replace(token=token, since=self._since(account, since))
 
     def _started_again(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
         m, version = int(parcel.token.m), parcel.token.account.board.version
@@ -170,32 +171,38 @@ class GiftVisits(Common):
 
     def _left_with(self, parcel: Parcel, account: Account, me: int, hop: int, still: bool = False) -> Parcel:
         """The parcel as the agent passes it on; `still`: the model has not moved."""
-        account = self._weighed(account)
+        most = account.most
+        account = self._weighed(account, most)
         since = self._since(account, parcel.since + 1 if parcel.recounting else parcel.since)
-        members = np.array(float(np.count_nonzero(account.inside)))
+        members = np.array(float(np.count_nonzero(accounts.inside(most))))
         calm = parcel.calm + 1 if still and since < 0 else np.zeros(())
         met = parcel.met.copy()
         met[me] = hop
-        return Parcel(GiftToken(account, parcel.token.m), members, since, calm, account.out.astype(np.float64), met)
+        out = accounts.out(account.buried, most).astype(np.float64)
+        return Parcel(GiftToken(account, parcel.token.m), members, since, calm, out, met)
 
-    def _weighed(self, account: Account) -> Account:
+    def _weighed(self, account: Account, most: Array | None = None) -> Account:
         """With the paper's N as its weight, where that is the method's: ledgers of several boards each bring their own.
 
         In the first generation, agents that have not given yet count too.
         """
         if self.method.weigh != "agents":
             return account
-        counted, M = account.inside, self.method.tokens
+        counted, M = accounts.inside(most := account.most if most is None else most), self.method.tokens
         if account.generation[0] == 0:
-            counted[: self.agents] = ~account.left[: self.agents]
-        weight = np.full(M, np.count_nonzero(counted) / M)
-        return account._replace(board=Board(account.board.total, weight, account.board.version))
+            counted[: self.agents] = most[: self.agents] < accounts.LEFT
+        total, before, version = account.board
+        weight = np.count_nonzero(counted) / M
+        if before.tolist() == [weight] * M:
+            return account
+        return account._replace(board=Board(total, np.full(M, weight), version))
 
     def _since(self, account: Account, since: Array) -> Array:
         """-1 once every awaited agent has given, or has not been met for long."""
-        if since < 0 or since >= LAPS_MAX * (account.awaited.sum() + 1) or not account.missing.any():
-            return np.array(-1.0)
-        return since
+        if since < 0:
+            return since
+        over = since >= LAPS_MAX * (account.awaited.sum() + 1) or not account.missing.any()
+        return np.array(-1.0) if over else since
 
     def _given(self, holder: Holder, account: Account, me: int) -> Slot:
         """What this agent has inside: nothing, in a generation that it has not met before, but for the initial model
@@ -211,10 +218,10 @@ class GiftVisits(Common):
 
     def _sound(self, account: Account, z: Array) -> bool:
         """Whether this can be a sum of gifts: a weight that is positive, and a model."""
-        if not np.isfinite(z).all():
+        if not all_finite(z):
             return False
         with np.errstate(over="ignore"):  # of what a neighbour may send, finite as each number is
-            weight = account.board.weight.sum(axis=0)
+            weight = np.add.reduce(account.board.weight)
             scale = np.trace(weight) / self.dimension if self.method.weigh == "full" else weight
         if self.method.weigh != "full" or not np.isfinite(scale):
             return bool(0 <= scale < np.inf)

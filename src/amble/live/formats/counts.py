@@ -57,9 +57,9 @@ class Counts:
 
     def wrong(self, numbers: Array, hop: int) -> str:
         """Which count is impossible after so many hops; "" if all are possible."""
-        values, most = numbers[self.places], np.maximum(self.most, self.by_hop * hop)
-        bad = (values < self.least) | (values > most) | (values != np.rint(values))
-        if not bad.any():
+        values, most = numbers.take(self.places), np.maximum(self.most, self.by_hop * hop)
+        bad = values != np.minimum(np.maximum(np.rint(values), self.least), most)
+        if b"\1" not in bad.tobytes():
             return ""
         k = int(bad.argmax())
         return f"its {self.names[k]} must be whole and from {self.least[k]:.0f} to {most[k]:.0f}"

@@ -220,10 +220,10 @@ class Journal:
     def _write(self, work: list[Work]) -> None:
         with sentences(self.path):
             try:
-                self.connection.execute("BEGIN IMMEDIATE")
+                cursor = self.connection.execute("BEGIN IMMEDIATE")
                 for statement, lines in work:
-                    self.connection.executemany(statement, lines)
-                self.connection.execute("COMMIT")
+                    cursor.executemany(statement, lines)
+                cursor.execute("COMMIT")
             except BaseException:
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
