@@ -43,6 +43,7 @@ class Plan(NamedTuple):
     stretches: list[list[int]]  # each token's agents in order; none for tokens beyond the number of agents
     first_hops: int  # until all tokens have met for the first time, if every hop takes as long
     lap_hops: int  # from one meeting to the next
+    links: int  # crossed by all tokens in a lap
 
 
 def laps(network: Network, order: Indices, tokens: int) -> list[Lap]:
@@ -71,7 +72,8 @@ def _way(network: Network, start: int, goal: int) -> list[int]:
 
 
 def plan(network: Network, order: Indices, tokens: int) -> Plan:
-    """The meeting place and the stretches with the least time to the first meeting, then the least time of a lap."""
+    """The meeting place and the stretches with the least time to the first meeting; of these, those with the least time
+    of a lap, and then with the fewest messages."""
     order = np.asarray(order)
     _, first = np.unique(order, return_index=True)
     agents = order[np.sort(first)]  # each once, where the walk first comes to it
@@ -89,9 +91,9 @@ def plan(network: Network, order: Indices, tokens: int) -> Plan:
             along = _along(network, turned)
             first_hops = along[ends] - along[starts] + far[turned[ends]]
             lap_hops = first_hops + far[turned[starts]]
-            if best is None or (first_hops.max(), lap_hops.max()) < (best.first_hops, best.lap_hops):
-                kept = [stretch.tolist() for stretch in stretches]
-                best = Plan(place, kept, int(first_hops.max()), int(lap_hops.max()))
+            cost = int(first_hops.max()), int(lap_hops.max()), int(lap_hops.sum())
+            if best is None or cost < (best.first_hops, best.lap_hops, best.links):
+                best = Plan(place, [stretch.tolist() for stretch in stretches], *cost)
     assert best is not None
     return best._replace(stretches=best.stretches + [[] for _ in range(tokens - parts)])
 

@@ -9,7 +9,8 @@ each token, at most M of them, so K + M arrivals, sorted by end, begin with the 
 a longer schedule only ever adds to a shorter one.
 
 Tokens that meet (networks/meetings.py) also pass agents that compute nothing, and wait at the meeting place: a token
-that has delivered arrives nowhere until all have. Then they all take, at the time of the last delivery.
+that has delivered arrives nowhere until all have. Then they all take, at the time of the last delivery. Only a visit
+needs the agent itself: it forwards tokens, and keeps the account, while it computes.
 """
 
 from functools import cache, partial
@@ -142,11 +143,14 @@ def arrive(walk: Walk, compute_s: Any, link: Any, seed: Any, state: Travel, _: N
     token = xp.argmin(state.arrival_s).astype(xp.int32)
     agent = take(state.agent, token)
     role = walk.role_of(state.memory, token) if isinstance(walk, Meetings) else None
-    compute = take(compute_s, agent)
-    busy_s = compute if role is None else xp.where(role == VISIT, compute, 0.0)
-    ends = xp.maximum(take(state.arrival_s, token), take(state.free_s, agent)) + busy_s
-    free_s = put(state.free_s, agent, ends)
-    ends = take(free_s, agent)  # read back, so that the old array is not kept alive by a copy at every hop
+    arrived_s = take(state.arrival_s, token)
+    ends = xp.maximum(arrived_s, take(state.free_s, agent)) + take(compute_s, agent)
+    if role is None:
+        free_s = put(state.free_s, agent, ends)
+        ends = take(free_s, agent)  # read back, so that the old array is not kept alive by a copy at every hop
+    else:
+        free_s = put(state.free_s, agent, xp.where(role == VISIT, ends, take(state.free_s, agent)))
+        ends = xp.where(role == VISIT, take(free_s, agent), arrived_s)
     hop, name = take(state.hop, token), token.astype(xp.uint64)
     following, memory = walk.step(xp, state.memory, token, agent, draw(xp, seed, name, hop, WALK), seed)
     u = draw(xp, seed, name, hop, LINK)
