@@ -15,9 +15,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from amble.arrays import BEYOND, Array, Indices, Number, Tree, tree_map
+from amble.arrays import BEYOND, Array, Indices, Number, Tree, namespace, tree_map
 from amble.errors import AmbleError, unknown
 from amble.methods import Method
+from amble.methods.protocol import MeetingTokenRules
+from amble.networks.meetings import DELIVER, TAKE, VISIT
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 from amble.schedule.rounds import Rounds
@@ -52,9 +54,43 @@ def first_lost(xp: Any, lost: Indices, x_sum: Array, k: Number) -> Any:
     return xp.where((lost < 0) & ~(xp.sum(xp.abs(x_sum)) < BEYOND), k, lost)
 
 
-def engine_for(engine: str, method: Method, problem: Problem, network: Network, start: Array | None = None) -> Engine:
+def act(rule: Any, role: Any, f: Any, agent: Tree, slot: Tree, token: Tree) -> tuple[Any, Any, Any]:
+    """What a hop does; `role` is None where every hop is a visit."""
+    if role is None:
+        after: tuple[Any, Any, Any] = rule.visit(f, agent, slot, token)
+        return after
+    meeting: MeetingTokenRules = rule
+    if isinstance(role, int | np.integer):
+        if role == VISIT:
+            return meeting.visit(f, agent, slot, token)
+        if role == DELIVER:
+            agent, token = meeting.deliver(agent, token)
+        return agent, slot, meeting.take(agent) if role == TAKE else token
+    visited, slot, carried = meeting.visit(f, agent, slot, token)
+    place, waiting = meeting.deliver(agent, token)
+    leaving = _chosen(role == TAKE, meeting.take(agent), token)
+    return (
+        _chosen(role == VISIT, visited, _chosen(role == DELIVER, place, agent)),
+        slot,
+        _chosen(role == VISIT, carried, _chosen(role == DELIVER, waiting, leaving)),
+    )
+
+
+def _chosen(flag: Any, one: Tree, other: Tree) -> Tree:
+    """One of two trees, leaf by leaf."""
+    return tree_map(lambda a, b: namespace(a).where(flag, a, b), one, other)
+
+
+def engine_for(
+    engine: str,
+    method: Method,
+    problem: Problem,
+    network: Network,
+    start: Array | None = None,
+    meets: bool = False,
+) -> Engine:
     """The engine by name; "auto" compiles unless the objectives are the user's own and not written in JAX. `start` is
-    the initial model, by default zero."""
+    the initial model, by default zero; `meets` says that the tokens of the schedule meet."""
     initial = np.zeros(problem.dimension) if start is None else start
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
@@ -65,7 +101,7 @@ def engine_for(engine: str, method: Method, problem: Problem, network: Network, 
     if engine == "plain" or problem.compilable is None:
         from amble.engines.plain import Plain
 
-        return Plain(method, problem, network, initial)
+        return Plain(method, problem, network, initial, meets)
     from amble.engines.compiled import Compiled
 
-    return Compiled(method, problem, network, initial)
+    return Compiled(method, problem, network, initial, meets)

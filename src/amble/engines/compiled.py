@@ -10,7 +10,7 @@ import numpy as np
 from amble.arrays import Array, Indices, Tree
 from amble.compiling.kept import kept_programs
 from amble.compiling.kernel import is_simple, one_kernel
-from amble.engines import State, first_lost
+from amble.engines import State, act, first_lost
 from amble.errors import AmbleError, need
 from amble.losses.objective import drawn, knows
 from amble.losses.penalty import Penalty
@@ -27,9 +27,11 @@ DENSE_FROM = 0.1  # from this share of linked pairs on, mixing by a matrix is fa
 
 @final
 class Compiled:
-    def __init__(self, method: Method, problem: Problem, network: Network, initial: Array) -> None:
+    def __init__(
+        self, method: Method, problem: Problem, network: Network, initial: Array, meets: bool = False
+    ) -> None:
         self.jax = need("jax", "sim")
-        self.agents = problem.agents
+        self.agents, self.meets = problem.agents, meets
         self.settings = traced(method)  # arguments of the compiled loop, so that another tau does not recompile it
         self.shape = with_traced(method, dict.fromkeys(self.settings, 0.0))
         with self.jax.enable_x64(True):
@@ -37,12 +39,14 @@ class Compiled:
             self.initial = self.jax.device_put(np.asarray(initial, np.float64))
             self.penalty = self.jax.device_put(problem.penalty)  # None is a tree without leaves
             self.links = self.jax.device_put(_links(method, network)) if is_round(method) else ()
-        self._block: tuple[Any, int, Any, Any] = (None, -1, None, None)  # of which schedule, which block, its columns
+        self._block: tuple[Any, int, Any] = (None, -1, None)  # of which schedule, which block, its columns
         self._called: set[str] = set()  # what was compiled by now, and need not be looked for in the cache
 
     def start(self) -> State:
         with self._compiling("start"):
-            begin: State = _begin()(self.shape, self.agents, self.settings, self.objectives, self.initial, self.penalty)
+            begin: State = _begin()(
+                self.shape, self.agents, self.meets, self.settings, self.objectives, self.initial, self.penalty
+            )
         return begin
 
     def advance(self, state: State, schedule: Schedule | Rounds | None, begin: int, end: int) -> State:
@@ -53,12 +57,11 @@ class Compiled:
                 assert isinstance(schedule, Schedule)
                 number, stop = begin // BLOCK, min(end, (begin // BLOCK + 1) * BLOCK)
                 if self._block[0] is not schedule or self._block[1] != number:
-                    columns = (self._piece(column, number) for column in (schedule.agent, schedule.token))
-                    self._block = (schedule, number, *columns)
-                _, _, agent, token = self._block
+                    columns = (schedule.agent, schedule.token, *(() if schedule.role is None else (schedule.role,)))
+                    self._block = (schedule, number, tuple(self._piece(column, number) for column in columns))
                 span = (begin - number * BLOCK, stop - number * BLOCK, number * BLOCK)
                 state, _ = _hops()(
-                    self.shape, self.settings, self.objectives, state, self.initial, self.penalty, agent, token, *span
+                    self.shape, self.settings, self.objectives, state, self.initial, self.penalty, self._block[2], *span
                 )
                 begin = stop
             self.jax.block_until_ready(state.x_sum)
@@ -78,7 +81,9 @@ class Compiled:
 
     def read(self, state: State) -> tuple[Array, Array]:
         with self._compiling("read"):
-            model, local = _read()(self.shape, self.agents, self.settings, state, self.initial, self.penalty)
+            model, local = _read()(
+                self.shape, self.agents, self.meets, self.settings, state, self.initial, self.penalty
+            )
         return np.asarray(model), np.asarray(local)
 
 
@@ -128,15 +133,21 @@ def _begin() -> Any:
     import jax.numpy as jnp
 
     def begin(
-        method: Method, agents: int, settings: dict[str, Any], objectives: Tree, initial: Array, penalty: Penalty | None
+        method: Method,
+        agents: int,
+        meets: bool,
+        settings: dict[str, Any],
+        objectives: Tree,
+        initial: Array,
+        penalty: Penalty | None,
     ) -> State:
         method = with_traced(method, settings)
         never: Any = jnp.asarray(-1)
-        first = rules(method, initial, penalty).agent
+        first = rules(method, initial, penalty, meets).agent
         each = _over_agents(lambda f: first(f, initial), objectives, -1, agents)
         if is_round(method):
             return strong(State(each, (), (), each.x.sum(axis=0), never))
-        rule, M = rules(method, initial, penalty), method.tokens
+        rule, M = rules(method, initial, penalty, meets), method.tokens
         slots = jax.tree.map(lambda a: jnp.tile(a, (agents, M, *(1,) * jnp.ndim(a))), rule.slot(initial))
         tokens = jax.vmap(lambda m: rule.token(initial, agents, m))(jnp.arange(float(M)))
         return strong(State(each, slots, tokens, each.x.sum(axis=0), never))
@@ -146,7 +157,7 @@ def _begin() -> Any:
         firm: State = jax.tree.map(lambda a: jax.lax.convert_element_type(a, a.dtype), state)
         return firm
 
-    return jax.jit(begin, static_argnums=(0, 1))
+    return jax.jit(begin, static_argnums=(0, 1, 2))
 
 
 @cache
@@ -161,25 +172,27 @@ def _hops() -> Any:
         state: State,
         initial: Array,
         penalty: Penalty | None,
-        agent: Any,
-        token: Any,
+        columns: tuple[Any, ...],  # agents, tokens and, where tokens meet, roles
         begin: Any,
         end: Any,
         offset: Any,
     ) -> tuple[State, Any]:
-        def ahead(state: State, agent: Any, token: Any, k: Any) -> Any:
+        meets = len(columns) > 2
+
+        def ahead(state: State, columns: tuple[Any, ...], k: Any) -> Any:
             """The rows of hop k. They are part of the loop's state. If they were read where they are used, the compiler
             would keep the arrays that they come from, and copy them completely at every hop."""
-            i, m = _take(agent, k), _take(token, k)
-            return i, m, _take(state.agents, i), _take(state.slots, (i, m)), _take(state.tokens, m)
+            i, m, *role = (_take(column, k) for column in columns)
+            return i, m, role[0] if meets else None, _take(state.agents, i), _take(state.slots, (i, m)), _take(state.tokens, m)
 
         def loop(state: State, fixed: Any) -> State:
-            settings, objectives, initial, penalty, agent, token, begin, end, offset = fixed
-            rule = rules(with_traced(method, settings), initial, penalty)
+            settings, objectives, initial, penalty, columns, begin, end, offset = fixed
+            rule = rules(with_traced(method, settings), initial, penalty, meets)
 
             def hop(k: Any, carried: Any) -> Any:
-                state, (i, m, mine, slot, visitor) = carried
-                new, new_slot, new_token = rule.visit(_one(objectives, i, k + offset), mine, slot, visitor)
+                state, (i, m, role, mine, slot, visitor) = carried
+                f = _one(objectives, i, k + offset)
+                new, new_slot, new_token = act(rule, role, f, mine, slot, visitor)
                 state = State(
                     _put(state.agents, i, new),
                     _put(state.slots, (i, m), new_slot),
@@ -187,14 +200,14 @@ def _hops() -> Any:
                     x_sum := state.x_sum + (new.x - mine.x),
                     first_lost(jnp, state.lost, x_sum, k + offset),
                 )
-                return state, ahead(state, agent, token, k + 1)
+                return state, ahead(state, columns, k + 1)
 
-            after: State = jax.lax.fori_loop(begin, end, hop, (state, ahead(state, agent, token, begin)))[0]
+            after: State = jax.lax.fori_loop(begin, end, hop, (state, ahead(state, columns, begin)))[0]
             return after
 
-        fixed = settings, objectives, initial, penalty, agent, token, begin, end, offset
-        rule = rules(with_traced(method, settings), initial, penalty)
-        _, _, *rows = ahead(state, agent, token, begin)
+        fixed = settings, objectives, initial, penalty, columns, begin, end, offset
+        rule = rules(with_traced(method, settings), initial, penalty, meets)
+        _, _, _, *rows = ahead(state, columns, begin)
         own = knows(objectives, "agent")  # a loss of the user's own may compute anything
         if not own and is_simple(rule.visit, _take(objectives, 0), *rows):
             return one_kernel(loop, state, fixed)
@@ -270,12 +283,18 @@ def _read() -> Any:
     import jax
 
     def read(
-        method: Method, agents: int, settings: dict[str, Any], state: State, initial: Array, penalty: Penalty | None
+        method: Method,
+        agents: int,
+        meets: bool,
+        settings: dict[str, Any],
+        state: State,
+        initial: Array,
+        penalty: Penalty | None,
     ) -> tuple[Any, Any]:
         method = with_traced(method, settings)
         local = state.x_sum / agents
         if is_round(method):
             return jax.vmap(method.say)(state.agents).mean(axis=0)[: initial.shape[-1]], local
-        return jax.vmap(rules(method, initial, penalty).estimate)(state.tokens).mean(axis=0), local
+        return jax.vmap(rules(method, initial, penalty, meets).estimate)(state.tokens).mean(axis=0), local
 
-    return jax.jit(read, static_argnums=(0, 1))
+    return jax.jit(read, static_argnums=(0, 1, 2))

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from amble.arrays import Array, Tree
-from amble.engines import State, first_lost
+from amble.engines import State, act, first_lost
 from amble.engines.compiled import _begin, _put, _read, _take, hear
 from amble.methods import Method, agrees, is_round, rules
 from amble.methods.parameters import with_traced
@@ -21,6 +21,7 @@ class Shape(NamedTuple):
     objectives: Any  # the kind of loss, and the sizes of its arrays
     penalty: bool
     links: Any  # of a round method: whether agents hear by a matrix, link by link, or a server
+    meets: bool = False  # whether tokens meet
 
 
 class Lane(NamedTuple):
@@ -66,7 +67,7 @@ def start() -> Any:
     def begin(shape: Shape, lanes: Lane, shared: Shared) -> State:
         def one(lane: Lane) -> State:
             f, penalty = _problem(shape, lane, shared)
-            state: State = _begin()(shape.method, shape.agents, lane.settings, f, shared.initial, penalty)
+            state: State = _begin()(shape.method, shape.agents, shape.meets, lane.settings, f, shared.initial, penalty)
             return state
 
         states: State = jax.vmap(one)(lanes)
@@ -98,7 +99,7 @@ def models() -> Any:
 
 def _model(shape: Shape, lane: Lane, shared: Shared, state: State) -> Any:
     _, penalty = _problem(shape, lane, shared)
-    return _read()(shape.method, shape.agents, lane.settings, state, shared.initial, penalty)
+    return _read()(shape.method, shape.agents, shape.meets, lane.settings, state, shared.initial, penalty)
 
 
 @cache
@@ -121,12 +122,12 @@ def piece() -> Any:
         def over(function: Callable[..., Any], *axes: int | None) -> Callable[..., Any]:
             return jax.vmap(function, in_axes=axes) if together else function
 
-        def hop(lane: Lane, state: State, k: Any, end: Any, i: Any, m: Any) -> State:
+        def hop(lane: Lane, state: State, k: Any, end: Any, i: Any, m: Any, role: Any = None) -> State:
             f = _take(shared.objectives, (lane.problem, i) if several else i)
             mine, slot, visitor = _take(state.agents, i), _take(state.slots, (i, m)), _take(state.tokens, m)
             penalty = _take(shared.penalty, lane.problem) if several else shared.penalty
-            rule: Any = rules(with_traced(shape.method, lane.settings), shared.initial, penalty)
-            new, new_slot, new_token = kept(k < end, rule.visit(f, mine, slot, visitor), (mine, slot, visitor))
+            rule: Any = rules(with_traced(shape.method, lane.settings), shared.initial, penalty, shape.meets)
+            new, new_slot, new_token = kept(k < end, act(rule, role, f, mine, slot, visitor), (mine, slot, visitor))
             x_sum = state.x_sum + (new.x - mine.x)
             return State(
                 _put(state.agents, i, new),
@@ -157,8 +158,8 @@ def piece() -> Any:
             if rounds:
                 after: State = over(one_round, 0, 0, None, 0)(lane, state, k, ends)
                 return after
-            i, m = (_take(column, k - offset) for column in columns)
-            visited: State = over(hop, 0, 0, None, 0, 0, 0)(lane, state, k, ends, i, m)
+            here = [_take(column, k - offset) for column in columns]
+            visited: State = over(hop, 0, 0, None, 0, *(0 for _ in here))(lane, state, k, ends, *here)
             return visited
 
         def all_pauses(lane: Lane, at: Progress, columns: Any) -> Any:

@@ -34,12 +34,12 @@ SHARE_OF_DEVICE = 0.25  # of a GPU's memory, for the lanes of one program
 LANES_MAX_DEVICE = 1 << 16
 
 
-def shape_of(method: Method, problem: Problem, network: Network) -> Shape:
+def shape_of(method: Method, problem: Problem, network: Network, meets: bool = False) -> Shape:
     """Runs of equal shapes can be lanes of one program."""
     blank = with_traced(method, dict.fromkeys(traced(method), 0.0))
     sizes = type(problem.stacked), tuple(np.shape(leaf) for leaf in problem.stacked)
     links = tuple(_links(method, network)) if is_round(method) else ()
-    return Shape(blank, problem.agents, sizes, problem.penalty is not None, links)
+    return Shape(blank, problem.agents, sizes, problem.penalty is not None, links, meets)
 
 
 @final
@@ -47,10 +47,15 @@ class Lanes:
     """The lanes of one program, as many as there are methods: lane l runs methods[l] on problems[l], networks[l]."""
 
     def __init__(
-        self, methods: Sequence[Method], problems: Sequence[Problem], networks: Sequence[Network], initial: Array | None
+        self,
+        methods: Sequence[Method],
+        problems: Sequence[Problem],
+        networks: Sequence[Network],
+        initial: Array | None,
+        meets: bool = False,
     ) -> None:
         self.jax = need("jax", "sim")
-        self.shape = shape_of(methods[0], problems[0], networks[0])
+        self.shape = shape_of(methods[0], problems[0], networks[0], meets)
         self.count = len(methods)
         self.padded = 1 << (self.count - 1).bit_length()  # few sizes, so that few programs are compiled
         which_problem, own_problems = _distinct(problems)
@@ -106,8 +111,7 @@ class Lanes:
     def advance(
         self,
         at: Progress,
-        agent: Indices | None,
-        token: Indices | None,
+        columns: Sequence[Indices],
         offset: int,
         pauses: Indices,
         open_ends: Flags,
@@ -116,13 +120,14 @@ class Lanes:
     ) -> tuple[Progress, Array, Array]:
         """The lanes after hops pauses[0] .. pauses[-1] - 1, and their models and local models at pauses[1:].
 
-        `agent` and `token` are the schedules' columns from hop `offset` on, one row per lane, or None for rounds.
+        `columns` are the schedules' agents, tokens and, where tokens meet, roles from hop `offset` on, one row per lane;
+        none for rounds.
         `open_ends` says at which of the pauses a lane that has diverged ends, `laps` at which a lap ends: there a lane
         ends that has settled.
         """
         count = len(pauses) - 1
         with self.jax.enable_x64(True), _explained(self.shape.method):
-            columns = () if agent is None else tuple(self._columns(column) for column in (agent, token))
+            pieces = tuple(self._columns(column) for column in columns)
             points = Points(
                 np.pad(np.asarray(pauses, np.int64), (0, RECORDS - count), mode="edge"),
                 np.pad(open_ends, (0, RECORDS - count)),
@@ -131,7 +136,7 @@ class Lanes:
                 np.float64(tolerance),
             )
             after, models, local = lane_program.piece()(
-                self.shape, self.together, self.lanes, self.shared, at, columns, np.int64(offset), points
+                self.shape, self.together, self.lanes, self.shared, at, pieces, np.int64(offset), points
             )
             axes = (1, 0, 2) if self.together else (0, 1, 2)
             taken = [np.asarray(each).transpose(axes)[: self.count, :count] for each in (models, local)]
@@ -157,13 +162,13 @@ class Lanes:
         return [tree_map(lambda a: a[k], whole) for k in range(self.count)]  # noqa: B023
 
 
-def lanes_that_fit(method: Method, problem: Problem, network: Network) -> int:
+def lanes_that_fit(method: Method, problem: Problem, network: Network, meets: bool = False) -> int:
     """How many lanes of this shape one program should have: a power of two."""
     jax = need("jax", "sim")
-    shape = shape_of(method, problem, network)
+    shape = shape_of(method, problem, network, meets)
     with jax.enable_x64(True):
         one = jax.eval_shape(
-            lambda settings, f, initial, penalty: _begin()(shape.method, shape.agents, settings, f, initial, penalty),
+            lambda *each: _begin()(shape.method, shape.agents, meets, *each),
             traced(method), problem.stacked, np.zeros(problem.dimension), problem.penalty,
         )  # fmt: skip
     state = 8 * sum(int(leaf.size) for leaf in jax.tree.leaves(one))

@@ -5,7 +5,7 @@ from typing import final
 import numpy as np
 
 from amble.arrays import Array, Tree, tree_map
-from amble.engines import State, first_lost
+from amble.engines import State, act, first_lost
 from amble.losses.objective import Objective, drawn
 from amble.methods import Method, RoundMethod, agrees, is_round, rules
 from amble.networks.network import Network
@@ -16,16 +16,19 @@ from amble.schedule.schedule import Schedule
 
 @final
 class Plain:
-    def __init__(self, method: Method, problem: Problem, network: Network, initial: Array) -> None:
+    def __init__(
+        self, method: Method, problem: Problem, network: Network, initial: Array, meets: bool = False
+    ) -> None:
         self.method, self.problem, self.network, self.initial = method, problem, network, initial
+        self.rules = rules(method, initial, problem.penalty, meets)
 
     def start(self) -> State:
         N = self.problem.agents
-        first = rules(self.method, self.initial, self.problem.penalty).agent
+        first = self.rules.agent
         agents = stack([first(self._objective(i, -1), self.initial) for i in range(N)])
         if is_round(self.method):
             return State(agents, (), (), agents.x.sum(axis=0), np.array(-1))
-        rule, M = rules(self.method, self.initial, self.problem.penalty), self.method.tokens
+        rule, M = self.rules, self.method.tokens
         slots = tree_map(lambda a: np.tile(a, (N, M, *(1,) * np.ndim(a))), rule.slot(self.initial))
         tokens = stack([rule.token(self.initial, N, m) for m in range(M)])
         return State(agents, slots, tokens, agents.x.sum(axis=0), np.array(-1))
@@ -40,16 +43,16 @@ class Plain:
                 state = self._round(self.method, state, k)
             return state
         assert isinstance(schedule, Schedule)
-        rule = rules(self.method, self.initial, self.problem.penalty)
+        role = [None] * (end - begin) if schedule.role is None else schedule.role[begin:end].tolist()
         x_sum, lost = state.x_sum, state.lost
         hops = zip(
-            range(begin, end), schedule.agent[begin:end].tolist(), schedule.token[begin:end].tolist(), strict=True
+            range(begin, end), schedule.agent[begin:end].tolist(), schedule.token[begin:end].tolist(), role, strict=True
         )
-        for k, i, m in hops:
+        for k, i, m, part in hops:
             agent = tree_map(lambda a: a[i], state.agents)  # noqa: B023 - used within the loop's turn
             slot = tree_map(lambda a: a[i, m], state.slots)  # noqa: B023
             token = tree_map(lambda a: a[m], state.tokens)  # noqa: B023
-            new_agent, new_slot, new_token = rule.visit(self._objective(i, k), agent, slot, token)
+            new_agent, new_slot, new_token = act(self.rules, part, self._objective(i, k), agent, slot, token)
             x_sum = x_sum + (new_agent.x - agent.x)
             lost = first_lost(np, lost, x_sum, k)
             write(state.agents, i, new_agent)
@@ -94,7 +97,7 @@ class Plain:
             N = self.problem.agents
             said = [self.method.say(tree_map(lambda a: a[i], state.agents)) for i in range(N)]  # noqa: B023
             return np.mean(said, axis=0)[: len(self.initial)], local
-        rule, M = rules(self.method, self.initial, self.problem.penalty), self.method.tokens
+        rule, M = self.rules, self.method.tokens
         tokens = [tree_map(lambda a: a[m], state.tokens) for m in range(M)]  # noqa: B023
         return sum((rule.estimate(token) for token in tokens), np.zeros_like(self.initial)) / M, local
 

@@ -11,7 +11,8 @@ A token method is a frozen dataclass of settings with `label`, `work` (the objec
     message_numbers(p)                  how many numbers a message must hold
 
 or, for most, only `agent`, `weigh` and `gift(f, agent, z) -> (agent, v, w)`, with methods/gifts.py around it for one
-token and methods/boards.py for more, or only `local(f, x, s) -> x` with methods/copies.py around it.
+token and methods/meetings.py or methods/boards.py for more, or only `local(f, x, s) -> x` with methods/copies.py around
+it.
 A round method has `agent`, `say(agent)`, `round(f, agent, heard, degree)` and `hears`, what an agent hears of the rest:
 
     mixed   the sum over its neighbours and itself with the network's Metropolis weights
@@ -44,6 +45,7 @@ from amble.methods.absent import Absent
 from amble.methods.boards import BoardRules
 from amble.methods.copies import CopyRules
 from amble.methods.gifts import GiftRules
+from amble.methods.meetings import MeetingRules
 from amble.methods.optional import choices, for_problem, needs, positive, tokens
 from amble.methods.optional import message_numbers as said_numbers
 from amble.methods.own import explained
@@ -77,27 +79,35 @@ __all__ = [
 
 
 @overload
-def rules(method: RoundMethod, start: Array | None = None, penalty: Penalty | None = None) -> RoundRules: ...
+def rules(
+    method: RoundMethod, start: Array | None = None, penalty: Penalty | None = None, meets: bool = False
+) -> RoundRules: ...
 @overload
-def rules(method: TokenMethod, start: Array | None = None, penalty: Penalty | None = None) -> TokenRules: ...
+def rules(
+    method: TokenMethod, start: Array | None = None, penalty: Penalty | None = None, meets: bool = False
+) -> TokenRules: ...
 
 
-def rules(method: Method, start: Array | None = None, penalty: Penalty | None = None) -> Rules:
+def rules(method: Method, start: Array | None = None, penalty: Penalty | None = None, meets: bool = False) -> Rules:
     """What the engines call: the method itself, or the bookkeeping around its gift or local step.
 
     `start` is the initial model (None: zero), for which a token without gifts stands. `penalty` is the problem's, which
-    `check` has found that the method can take.
+    `check` has found that the method can take. `meets` says that the tokens of a gift method meet at one place.
     """
     if is_gift(method):
+        if meets:
+            return MeetingRules(method, start, penalty)
         return GiftRules(method, start, penalty) if method.tokens == 1 else BoardRules(method, start, penalty)
     if is_copy(method):
         return CopyRules(method)
     return method
 
 
-def message_numbers(method: Method, p: int, penalty: Penalty | None = None) -> int:
+def message_numbers(method: Method, p: int, penalty: Penalty | None = None, meets: bool = False) -> int:
     """How many numbers one message holds."""
-    return said_numbers(method, p) if is_round(method) else int(rules(method, None, penalty).message_numbers(p))
+    if is_round(method):
+        return said_numbers(method, p)
+    return int(rules(method, None, penalty, meets).message_numbers(p))
 
 
 def round_units(method: Method, network: Links) -> int:
@@ -119,12 +129,12 @@ def round_bytes(method: Method, network: Links, message_bytes: int) -> int:
     return (round_units(method, network) - short) * message_bytes + short * NUMBER_BYTES
 
 
-def first_state(method: Method, p: int) -> dict[str, Tree]:
+def first_state(method: Method, p: int, meets: bool = False) -> dict[str, Tree]:
     """The initial state of one agent, slot and token, for a loss of which only the dimension is known."""
     start, unknown_loss = np.zeros(p), cast(Objective, SimpleNamespace(curvature=0.0, grad=np.zeros_like, value=np.sum))
     if is_round(method):
         return {"agents": method.agent(unknown_loss, start), "slots": (), "tokens": ()}
-    rule = rules(method)
+    rule = rules(method, meets=meets)
     return {"agents": rule.agent(unknown_loss, start), "slots": rule.slot(start), "tokens": rule.token(start, 1, 0)}
 
 

@@ -87,6 +87,13 @@ class TokenRules(Protocol):
     def message_numbers(self, p: int, /) -> int: ...
 
 
+class MeetingTokenRules(TokenRules, Protocol):
+    """What they call besides, where tokens meet."""
+
+    def deliver(self, agent: Any, token: Any, /) -> tuple[Any, Any]: ...
+    def take(self, agent: Any, /) -> Any: ...
+
+
 class RoundRules(Protocol):
     """What the engines call in a round."""
 

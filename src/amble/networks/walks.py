@@ -5,6 +5,8 @@ cycles          a closed walk of its own for each token
 stretches       one closed walk cut into M stretches, one per token; after its stretch a token goes to agents that
                 others have just left, so that after log2(M) steps it knows all ledgers (for tokens that share an
                 account)
+meeting         one closed walk cut into M stretches, one per token; after its stretch each token goes to one meeting
+                place and waits there for the others (for tokens that share an account: methods/meetings.py)
 metropolis      P_ij = 1/max(d_i+1, d_j+1), P_ii the rest: uniform in the long run
 uniform         every neighbour with the same probability
 least-visited   the neighbour (or self) that this token has visited least, ties at random
@@ -18,11 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from amble.arrays import Array, Bits, Indices, while_loop
 from amble.errors import AmbleError, unknown
+from amble.networks import meetings
 from amble.networks.cycles import closed_walk, shortest
 from amble.networks.network import Network
 from amble.randomness import TIE, draw
 
-NAMES = ("cycle", "cycles", "stretches", "metropolis", "uniform", "least-visited")
+NAMES = ("cycle", "cycles", "stretches", "meeting", "metropolis", "uniform", "least-visited")
 
 
 class Matrix(NamedTuple):
@@ -61,6 +64,26 @@ class Cycles(NamedTuple):
         on = take(at, token) + 1
         on = xp.where(on == take(self.lengths, row), 0, on)
         return take(self.order, (row, on)), put(at, token, on)
+
+
+class Meetings(NamedTuple):
+    """Closed walks that meet: token m follows row m of `order`, and does what `role` says (networks/meetings.py)."""
+
+    order: Indices  # (M, longest), padded
+    role: Indices
+    lengths: Indices
+
+    def begin(self, xp: Any) -> tuple[Indices, Indices]:
+        return self.order[:, 0], xp.zeros(len(self.order), xp.int32)
+
+    def role_of(self, at: Indices, token: Indices) -> Indices:
+        """What a token does where it is."""
+        return take(self.role, (token, take(at, token)))
+
+    def step(self, xp: Any, at: Indices, token: Indices, agent: Indices, u: Array, key: Bits) -> Step:  # noqa: ARG002
+        on = take(at, token) + 1
+        on = xp.where(on == take(self.lengths, token), 0, on)
+        return take(self.order, (token, on)), put(at, token, on)
 
 
 class Chain(NamedTuple):
@@ -115,7 +138,7 @@ class LeastVisited(NamedTuple):
         return best, put(counts, (token, best), take(counts, (token, best)) + 1)
 
 
-Walk = Cycles | Chain | LeastVisited
+Walk = Cycles | Meetings | Chain | LeastVisited
 Entries = TypeVar("Entries", bound=NDArray[Any])
 
 
@@ -133,6 +156,11 @@ def put(array: Entries, index: Any, value: Any) -> Entries:
     return array.at[index].set(value, mode="promise_in_bounds")
 
 
+def meets(walk: object, tokens: int) -> bool:
+    """Whether tokens meet on this walk; a single one has nobody to meet."""
+    return isinstance(walk, str) and walk == "meeting" and tokens > 1
+
+
 def walk_for(walk: str | Matrix | SparseMatrix | ArrayLike, network: Network, tokens: int, seed: int) -> Walk:
     """The walk's tables for this network: a name from the list above, or a matrix P."""
     rng = np.random.default_rng([seed, 2])
@@ -141,7 +169,9 @@ def walk_for(walk: str | Matrix | SparseMatrix | ArrayLike, network: Network, to
         return chain_of(N, *matrix(walk, network), spread_starts(N, tokens, rng))
     if walk not in NAMES:
         raise unknown("walk", walk, NAMES)
-    if walk in ("cycle", "cycles", "stretches"):
+    if meets(walk, tokens):
+        return meeting_walk(meetings.laps(network, closed_walk(network, rng), tokens))
+    if walk in ("cycle", "cycles", "stretches", "meeting"):
         rows = [closed_walk(network, rng) for _ in range(tokens if walk == "cycles" else 1)]
         if walk == "stretches":
             rows = [np.array(row) for row in stretches(network, rows[0], tokens)]
@@ -165,6 +195,15 @@ def walk_for(walk: str | Matrix | SparseMatrix | ArrayLike, network: Network, to
     move, stay = network.metropolis()
     source, target = np.concatenate([i, np.arange(N)]), np.concatenate([network.neighbours, np.arange(N)])
     return chain_of(N, source, target, np.concatenate([move, stay]), first)
+
+
+def meeting_walk(laps: list[meetings.Lap]) -> Meetings:
+    """The tables of these laps."""
+    lengths = np.array([len(lap.agent) for lap in laps], np.int32)
+    order, role = np.zeros((2, len(laps), lengths.max()), np.int32)
+    for m, lap in enumerate(laps):
+        order[m, : lengths[m]], role[m, : lengths[m]] = lap.agent, lap.role
+    return Meetings(order, role, lengths)
 
 
 def stretches(network: Network, order: Indices, tokens: int) -> list[list[int]]:

@@ -100,7 +100,8 @@ def costs(run: Run) -> dict[str, NDArray[Any]]:
     else:
         hop, units = k, np.concatenate([[0], np.cumsum(run.schedule.moved, dtype=np.int64)])[k]
         sent = units * run.message_bytes
-        busy_s = np.concatenate([[0.0], np.cumsum(run.compute_s[run.schedule.agent])])[k]
+        spent_s = np.where(run.schedule.visits, run.compute_s[run.schedule.agent], 0.0)
+        busy_s = np.concatenate([[0.0], np.cumsum(spent_s)])[k]
     idle = 1 - busy_s / np.where(time_s > 0, N * time_s, np.inf)
     return {"hop": hop, "time_s": time_s, "comm_units": units, "bytes": sent, "idle": idle}
 

@@ -15,7 +15,7 @@ from amble.files import ending
 from amble.methods import Method, own
 from amble.methods.absent import Absent
 from amble.networks.network import Network
-from amble.networks.walks import Matrix
+from amble.networks.walks import Matrix, meets
 from amble.results.history import costs
 from amble.results.run import Run, models_unknown
 from amble.results.saved import FORMAT, base_path
@@ -85,10 +85,11 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any], kinds: list[type[An
     def under(prefix: str) -> dict[str, Any]:
         return {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
 
+    meet = not isinstance(method, Absent) and meets(plain["walk"], methods.tokens(method))
     if isinstance(method, Absent):
         parts = {part: as_tuple(f"state.{part}", arrays) for part in ("agents", "slots", "tokens")}
     else:
-        like = methods.first_state(method, arrays["consensus"].shape[1])  # its tuples are known by its first ones
+        like = methods.first_state(method, arrays["consensus"].shape[1], meet)  # its tuples are known by its first ones
         parts = {part: from_named(tree, f"state.{part}", arrays) for part, tree in like.items()}
     run = Run(
         method=cast(Method, method),  # a stand-in can only be read: running it is an error

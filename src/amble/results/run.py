@@ -15,7 +15,7 @@ from amble.errors import AmbleError, is_number, need
 from amble.losses import choose
 from amble.methods import Method
 from amble.networks.network import Network
-from amble.networks.walks import Matrix
+from amble.networks.walks import Matrix, meets
 from amble.problem.assemble import Scaling
 from amble.problem.problem import Problem
 from amble.results.model import PENALTIES, Model
@@ -99,6 +99,11 @@ class Run:
         missed = f" ({len(self.unvisited)} of {self.network.agents} agents not visited)" if self.unvisited else ""
         where = f"{self.problem['name']}, {self.schedule.hops:,} hops{missed}"
         return f"Run({self.label} on {where}, {words}stopped: {self.stopped})"
+
+    @property
+    def meets(self) -> bool:
+        """Whether its tokens meet."""
+        return meets(self.walk, methods.tokens(self.method))
 
     @property
     def walk_name(self) -> str:

@@ -34,7 +34,7 @@ def write(run: "Run", path: str | Path) -> Path:
         "state.x_sum": run.state.x_sum,
         "state.lost": run.state.lost,
     }
-    arrays |= {f"schedule.{key}": value for key, value in run.schedule._asdict().items()}
+    arrays |= {f"schedule.{key}": value for key, value in run.schedule._asdict().items() if value is not None}
     arrays |= {f"history.{key}": value for key, value in run.history.items()}
     for part in ("agents", "slots", "tokens"):
         arrays |= named_leaves(getattr(run.state, part), f"state.{part}")

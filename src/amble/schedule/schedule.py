@@ -7,6 +7,10 @@ Arrivals are handled in order of time, so tokens that reach a busy agent wait th
 A hop is reported at the time its visit ends. Visits end in another order than they begin only among the last visits of
 each token, at most M of them, so K + M arrivals, sorted by end, begin with the first K hops of the endless schedule:
 a longer schedule only ever adds to a shorter one.
+
+Tokens that meet (networks/meetings.py) also pass agents that compute nothing, and wait at the meeting place: a token
+that has delivered arrives nowhere until all have. Then they all take, at the time of the last delivery. Only a visit
+needs the agent itself: it forwards tokens, and keeps the account, while it computes.
 """
 
 from functools import cache, partial
@@ -17,8 +21,9 @@ import numpy as np
 from amble.arrays import Array, Flags, Indices, namespace
 from amble.compiling.kept import kept_programs
 from amble.errors import AmbleError, need
+from amble.networks.meetings import DELIVER, VISIT
 from amble.networks.network import Network
-from amble.networks.walks import Walk, put, take
+from amble.networks.walks import Meetings, Walk, put, take
 from amble.randomness import LINK, WALK, draw
 from amble.schedule.timing import Timing, link_seconds
 
@@ -33,13 +38,19 @@ class Schedule(NamedTuple):
     token: Indices
     agent: Indices
     moved: Flags  # whether the token crossed a link to get here: the first visit and staying put cost nothing
+    role: Indices | None = None  # what the token does here, where tokens meet; None: every hop is a visit
 
     @property
     def hops(self) -> int:
         return len(self.time_s)
 
     def first(self, hops: int) -> "Schedule":
-        return Schedule(self.time_s[:hops], self.token[:hops], self.agent[:hops], self.moved[:hops])
+        return Schedule(*(None if column is None else column[:hops] for column in self))
+
+    @property
+    def visits(self) -> Flags:
+        """At which hops an agent computes."""
+        return np.ones(self.hops, bool) if self.role is None else self.role == VISIT
 
     def within(self, time_s: float | None, comm_units: int | None) -> "Schedule":
         """The hops up to the first of these limits."""
@@ -131,22 +142,34 @@ def arrive(walk: Walk, compute_s: Any, link: Any, seed: Any, state: Travel, _: N
     xp = namespace(state.arrival_s)
     token = xp.argmin(state.arrival_s).astype(xp.int32)
     agent = take(state.agent, token)
-    ends = xp.maximum(take(state.arrival_s, token), take(state.free_s, agent)) + take(compute_s, agent)
-    free_s = put(state.free_s, agent, ends)
-    ends = take(free_s, agent)  # read back, so that the old array is not kept alive by a copy at every hop
+    role = walk.role_of(state.memory, token) if isinstance(walk, Meetings) else None
+    arrived_s = take(state.arrival_s, token)
+    ends = xp.maximum(arrived_s, take(state.free_s, agent)) + take(compute_s, agent)
+    if role is None:
+        free_s = put(state.free_s, agent, ends)
+        ends = take(free_s, agent)  # read back, so that the old array is not kept alive by a copy at every hop
+    else:
+        free_s = put(state.free_s, agent, xp.where(role == VISIT, ends, take(state.free_s, agent)))
+        ends = xp.where(role == VISIT, take(free_s, agent), arrived_s)
     hop, name = take(state.hop, token), token.astype(xp.uint64)
     following, memory = walk.step(xp, state.memory, token, agent, draw(xp, seed, name, hop, WALK), seed)
     u = draw(xp, seed, name, hop, LINK)
     moves = following != agent
+    arrival_s = put(state.arrival_s, token, ends + xp.where(moves, link_seconds(xp, link, u), 0.0))
+    if role is not None:  # who has delivered waits for the last
+        waiting = put(state.arrival_s, token, xp.inf)
+        met = xp.where(xp.isinf(waiting).all(), ends, waiting)
+        arrival_s = xp.where(role == DELIVER, met, arrival_s)
     after = Travel(
-        arrival_s=put(state.arrival_s, token, ends + xp.where(moves, link_seconds(xp, link, u), 0.0)),
+        arrival_s=arrival_s,
         agent=put(state.agent, token, following),
         hop=put(state.hop, token, hop + xp.uint64(1)),
         moved=put(state.moved, token, moves),
         memory=memory,
         free_s=free_s,
     )
-    return after, (ends, token, agent, take(state.moved, token))
+    hop_done = ends, token, agent, take(state.moved, token)
+    return after, hop_done if role is None else (*hop_done, role)
 
 
 @cache

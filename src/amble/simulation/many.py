@@ -21,7 +21,7 @@ from amble.results.run import Run
 from amble.schedule.many import Trip, plan_many
 from amble.schedule.rounds import Rounds
 from amble.schedule.schedule import Schedule
-from amble.simulation.planning import limits, plan, reason, record_hops
+from amble.simulation.planning import lap_hops, limits, plan, reason, record_hops
 from amble.simulation.running import PIECE_S, stages
 from amble.simulation.telling import told
 
@@ -53,7 +53,7 @@ def run_many(
     of your own are made one after another. A run that diverges says so in `stopped`, and there is no warning.
     """
     done: dict[int, Run] = {}
-    for group in groups(begun, problems):
+    for group in groups(begun, problems, bool(tolerance)):
         first, problem = begun[group[0]], problems[group[0]]
         stop = limits(first.method, problem, hops, rounds, time_s, comm_units, tolerance)
         at_once = lanes_at_once(first, problem, stop)
@@ -74,13 +74,14 @@ def run_many(
     return [done[k] for k in range(len(begun))]
 
 
-def groups(begun: Sequence[Run], problems: Sequence[Problem]) -> list[list[int]]:
-    """The numbers of the runs that can be lanes of one program."""
+def groups(begun: Sequence[Run], problems: Sequence[Problem], by_laps: bool = False) -> list[list[int]]:
+    """The numbers of the runs that can be lanes of one program; `by_laps`: those whose laps have as many hops."""
     shapes: dict[Any, list[int]] = {}
     for k, (run, problem) in enumerate(zip(begun, problems, strict=True)):
-        own = k if problem.own is not None else shape_of(run.method, problem, run.network)
+        own = k if problem.own is not None else shape_of(run.method, problem, run.network, run.meets)
         start = None if run.start is None else run.start.tobytes()
-        shapes.setdefault((own, run.every, start), []).append(k)
+        lap = lap_hops(run) if by_laps else 0
+        shapes.setdefault((own, run.every, start, lap), []).append(k)
     return list(shapes.values())
 
 
@@ -98,7 +99,7 @@ def lanes_at_once(run: Run, problem: Problem, stop: dict[str, Any]) -> int:
     hops = stop["hops"] or BLOCK
     records = hops // run.every if run.every else 50 * np.log(1 + hops / 50) + 1
     by_records = int(RECORD_BYTES_MAX / (16 * problem.dimension * max(records, 1)))
-    return max(1, min(lanes_that_fit(run.method, problem, run.network), by_records))
+    return max(1, min(lanes_that_fit(run.method, problem, run.network, run.meets), by_records))
 
 
 def _alone(run: Run, problem: Problem, stop: dict[str, Any], tolerance: float | None) -> Run:
@@ -112,9 +113,9 @@ def _lanes(
     runs: Sequence[Run], problems: Sequence[Problem], stop: dict[str, Any], tolerance: float | None
 ) -> list[Run]:
     """The runs, as lanes of one program, without their histories."""
-    first, N = runs[0], problems[0].agents
-    lap = 1 if methods.is_round(first.method) else N
-    machine = Lanes([run.method for run in runs], problems, [run.network for run in runs], first.start)
+    first = runs[0]
+    lap = lap_hops(first)
+    machine = Lanes([run.method for run in runs], problems, [run.network for run in runs], first.start, first.meets)
     staged = bool(tolerance) and stop["hops"] is not None and stop["time_s"] is None and stop["comm_units"] is None
     stage = min(64 * lap, stop["hops"]) if staged else stop["hops"]
     schedules = plans(runs, {**stop, "hops": stage})
@@ -204,13 +205,13 @@ def _play(
             between = pauses[(pauses > hop) & (pauses < stop)][: RECORDS - 1]
             stop = int(pauses[pauses > hop][RECORDS - 1]) if len(between) == RECORDS - 1 else stop
             points = np.concatenate([[hop], between, [stop]])
-            agent = _columns(schedules, "agent", number * block, block) if walking else None
-            token = _columns(schedules, "token", number * block, block) if walking else None
+            names = ("agent", "token", *(("role",) if machine.shape.meets else ())) if walking else ()
+            columns = [_columns(schedules, name, number * block, block) for name in names]
             on_grid = np.isin(points[1:], grid)
             at_lap = np.isin(points[1:], laps)
             began = time.perf_counter()
             at, models, local = machine.advance(
-                at, agent, token, number * block, points, on_grid | at_lap, at_lap, tolerance
+                at, columns, number * block, points, on_grid | at_lap, at_lap, tolerance
             )
             film.add(points[1:][on_grid], models[:, on_grid], local[:, on_grid])
             if time.perf_counter() - began < PIECE_S:

@@ -14,6 +14,7 @@ from amble.engines import State
 from amble.errors import AmbleError
 from amble.methods import Method, tokens
 from amble.methods.boards import BoardRules
+from amble.methods.meetings import MeetingRules, Token
 from amble.methods.optional import penalty
 from amble.problem.problem import Problem
 
@@ -41,6 +42,9 @@ def penalised(method: Method, problem: Problem, state: State) -> float:
     M = tokens(method)
     if methods.is_round(method):
         z = [x.mean(axis=0)] * M
+    elif methods.is_gift(method) and isinstance(state.tokens, Token):
+        tokens_now, account = tree_map(np.asarray, state.tokens), tree_map(np.asarray, state.agents.account)
+        z = [MeetingRules(method).whole(tokens_now, account)]
     elif methods.is_gift(method) and M > 1:
         ledgers, m = tree_map(np.asarray, state.tokens.board), np.arange(M)  # each token knows its own to the last gift
         z = [BoardRules(method).read(tree_map(lambda a: a[m, m], ledgers))]

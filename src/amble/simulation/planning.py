@@ -47,6 +47,17 @@ def limits(
     return {"hops": rounds if methods.is_round(method) else hops, "time_s": time_s, "comm_units": comm_units}
 
 
+def lap_hops(run: Run) -> int:
+    """After how many hops a run may compare its model with the one before; a round is a lap of its own."""
+    if methods.is_round(run.method):
+        return 1
+    if not run.meets:
+        return run.network.agents
+    walk = walks.walk_for(run.walk, run.network, run.method.tokens, run.seed)
+    assert isinstance(walk, walks.Meetings)
+    return int(walk.lengths.sum())  # from one meeting to the next: between them the model may stand still for long
+
+
 def plan(run: Run, stop: dict[str, Any]) -> Schedule | Rounds:
     """The whole schedule up to the limits."""
     parts: dict[str, Any] = {"compute_s": run.compute_s, "message_bytes": run.message_bytes, "seed": run.seed}

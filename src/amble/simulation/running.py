@@ -25,7 +25,7 @@ from amble.schedule import timing as timings
 from amble.schedule.cost import compute_seconds
 from amble.schedule.rounds import Rounds
 from amble.simulation import penalised as penalty
-from amble.simulation.planning import limits, plan, reason, record_hops
+from amble.simulation.planning import lap_hops, limits, plan, reason, record_hops
 from amble.simulation.telling import Going, Moment, told
 from amble.tracking.record import OnRecord
 
@@ -80,12 +80,12 @@ def begin(
     method = methods.check(method, problem)
     check_records(method, every, penalised)
     start = first_model(start, problem)
-    if isinstance(walk, str) and walk == "auto":
-        walk = "stretches" if methods.is_gift(method) and method.tokens > 1 else "cycle"
+    walk = walk_of(walk, method)
+    meets = walks.meets(walk, methods.tokens(method))
     timing = timings.timing_from(timing)
     with explained(method):
         compute_s = compute_seconds(timing, method, problem)
-        message_numbers = methods.message_numbers(method, problem.dimension, problem.penalty)
+        message_numbers = methods.message_numbers(method, problem.dimension, problem.penalty, meets)
     return Run(
         method=method,
         network=network,
@@ -105,6 +105,20 @@ def begin(
         local=np.zeros((0, problem.dimension)),
         history={"penalised": np.zeros(0)} if penalised else {},
     )
+
+
+def walk_of(walk: Any, method: Method) -> Any:
+    """The walk, chosen for the method if it is auto."""
+    if not isinstance(walk, str):
+        return walk
+    if walk == "auto":
+        return "meeting" if methods.is_gift(method) and method.tokens > 1 else "cycle"
+    if walk == "meeting" and not methods.is_gift(method):
+        raise AmbleError(
+            f"walk='meeting' was given with {method.label}, whose tokens share no account and have nothing to exchange; "
+            "leave the walk out, or give another, such as walk='cycle'."
+        )
+    return walk
 
 
 def check_records(method: Method, every: int | None, penalised: bool) -> None:
@@ -192,7 +206,7 @@ def stages(run: Run, problem: Problem, stop: dict[str, Any], tolerance: float | 
     continues the last one as if it had never stopped."""
     with explained(run.method):
         if tolerance and stop["hops"] is not None and stop["time_s"] is None and stop["comm_units"] is None:
-            lap = 1 if methods.is_round(run.method) else problem.agents
+            lap = lap_hops(run)
             stage = max(64 * lap, 4 * (int(run.recorded[-1]) if len(run.recorded) else 0))
             while stage < stop["hops"]:
                 run = yield from _go(run, problem, {**stop, "hops": stage}, tolerance, engine, show)
@@ -212,7 +226,7 @@ def _go(
 ) -> Going:
     """Replay from the run's last hop to the end of the schedule, record models on the way, and yield what is recorded,
     but for an end that no grid has: the next stage may go on from there."""
-    machine = engines.engine_for(engine, run.method, problem, run.network, run.start)
+    machine = engines.engine_for(engine, run.method, problem, run.network, run.start, run.meets)
     schedule = plan(run, stop)
     grid = record_hops(schedule.hops, run.every)
     fresh = len(run.recorded) == 0
@@ -236,7 +250,7 @@ def _go(
         record(0, *machine.read(state))
         yield moment()
 
-    lap = 1 if methods.is_round(run.method) else problem.agents
+    lap = lap_hops(run)
     on_grid = {*grid.tolist()}
     at_record = {*on_grid, schedule.hops}
     at_lap = set(range(lap, schedule.hops + 1, lap)) if tolerance else set()
