@@ -363,14 +363,14 @@ def test_round_methods_take_objectives_of_one_s_own(name):
     assert relative(run.model, best) < 1e-3
 
 
-def test_auto_relay_is_full_up_to_128_unknowns():
-    """Full up to 128 unknowns, a message of 67 kB, then scalar."""
-    for features, form in ((128, "full"), (129, "scalar")):
+def test_auto_relay_is_full_up_to_500_unknowns():
+    """Full up to 500 unknowns, a message of 1 MB, if the gifts of all agents fit in 1 GB; then scalar."""
+    for features, agents, form in ((500, 2, "full"), (501, 2, "scalar"), (500, 500, "full"), (500, 501, "scalar")):
         eye = np.eye(features)
         f = LeastSquares(eye, eye[0], np.float64(0), np.ones(features), eye, np.float64(1))
-        chosen = amble.Relay().for_problem(amble.Problem.from_objectives([f, f], features))
+        chosen = amble.Relay().for_problem(amble.Problem.from_objectives([f] * agents, features))
         assert chosen.form == form
-    assert 8 * methods.message_numbers(amble.Relay(form="full"), 128) == 67_072
+    assert 8 * methods.message_numbers(amble.Relay(form="full"), 500) == 1_006_000
 
 
 def test_relay_carries_no_number_of_agents():

@@ -49,7 +49,8 @@ def test_the_optimum_does_not_depend_on_units(kind):
 def test_full_relay_does_not_depend_on_units(kind, tokens, engine):
     X, y = rows(kind)
     method = amble.Relay(form="full", tokens=tokens)
-    options = {"tolerance": 1e-8, "hops": 3000, "engine": engine, "progress": False}
+    # of several tokens on a ring each waits for the others' news: a lap in which little moves is not yet the end
+    options = {"tolerance": 1e-8 if tokens == 1 else 1e-10, "hops": 3000, "engine": engine, "progress": False}
     run = amble.simulate(method, make(kind, X * UNITS, y), networks.ring(N), **options)
     assert run.stopped == "tolerance"
     assert run.history["distance"][-1] <= 1e-8

@@ -3,22 +3,24 @@
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
-from amble.arrays import Array, Number, namespace, norm
+from amble.arrays import Array, Flags, namespace, norm
 from amble.errors import AmbleError
 from amble.losses.objective import Objective, knows, number_of
 from amble.methods.parameters import method
 from amble.methods.protocol import Dealt
 
-FULL_UP_TO = 128  # unknowns: a full message is then at most 8,384 numbers, 67 kB
+FULL_UP_TO = 500  # unknowns: a full message is then at most 125,750 numbers, 1 MB
+HELD_UP_TO = 125_000_000  # numbers that all agents keep of their full gifts, 1 GB: many agents of many unknowns
 PENALISED_UP_TO = 1000  # the same under a penalty that only the full form takes: 4 MB
 BALANCE, FACTOR = 3.0, 1.5  # residual balancing: beyond this ratio of the residuals, beta by this factor
 BETA_RANGE = 1e3  # beta stays within this factor of the curvature, either way
 FROZEN = 1e-9  # relative residual below which beta stays: what is left of the residuals is rounding
-GUARD = 0.01  # of the curvature: the full form's Levenberg term while the token moves
-GROWTH = 10.0  # the guard times this when the token moves relatively further than at the last visit, else divided by it
-GUARD_MAX = 1e3
+GUARD, GUARD_MAX = 1e-6, 1e3  # of each unknown's own curvature: the full form's Levenberg term while the token moves
+GROWTH, DECAY = 4.0, 2.0  # of the guard: where the token turns back, and where it does not
+FIT = 1.25  # a loss up to this many times its parabola is no reason to lift it, once moves halve
+LIFT_MAX = 1e3  # times the curvature along the last step
+ROUNDING = 1e-12  # of a loss: a smaller difference between two losses says nothing
 REACH = 2.0  # of the linear predictor between two visits: exp(2) is the factor by which a curvature may change
-UNEVEN = 1e4  # the largest curvature of an unknown over the smallest, from which on their units differ
 
 
 class Dual(NamedTuple):
@@ -31,7 +33,7 @@ class Dual(NamedTuple):
 
 class Seen(NamedTuple):
     x: Array  # z at the last visit
-    moved: Array  # how far it had come since the visit before
+    step: Array  # how it had come there from the visit before
     guard: Array
     visits: Array
 
@@ -45,7 +47,7 @@ class Relay:
     r"""The token is a sum of gifts (v, w), and its estimate z = total / weight; three forms of gift.
 
     full: the token that solves as it walks, an incremental Newton method
-        v = H z - grad f_i(z),  w = H,   H = Hessian of f_i at z (+ m I, for a loss that is not quadratic)
+        v = H z - grad f_i(z),  w = H,   H = Hessian of f_i at z (+ lift + m, for a loss that is not quadratic)
         For least squares z is the exact minimiser of the losses of all agents visited: the optimum after one lap.
 
     scalar: a prox with a dual, and a penalty beta that balances itself
@@ -58,15 +60,17 @@ class Relay:
         v = L z - grad f_i(z),  w = L,   L = smoothness of f_i
 
     where
-        form  auto takes full up to 128 unknowns (a message of 67 kB), then scalar; gradient where nothing else goes. A
-              problem with l1= or positive= takes full up to 1,000 unknowns (4 MB), and no other form:
-              z = argmin 1/2 z' weight z - total' z + N l1 |z|_1
+        form  auto takes full up to 500 unknowns (a message of 1 MB) if all agents' gifts fit in 1 GB, then scalar;
+              gradient where nothing else goes. A problem with l1= or positive= takes full up to 1,000 unknowns (4 MB),
+              and no other form:  z = argmin 1/2 z' weight z - total' z + N l1 |z|_1
         beta  starts at the mean curvature of f_i; r = |x' - z|, s = |z - z_last|: beta 1.5 times up if r > 3 s, down if
               s > 3 r, within 1e-3 .. 1e3 of the curvature, and frozen once both are below 1e-9 |z|
-        m     guard * curvature * min(1, |z - z_last| / |z|); the guard starts at 0.01, grows tenfold at a visit
-              that finds the token moving faster than at the last, and shrinks tenfold (to 0.01) at one that does not.
-              Each unknown has its own curvature here where the largest is above 1e4 times the smallest, as with columns
-              of unlike units, and for the losses of the next line
+        m     guard * diagonal of H * min(1, |z - z_last| / |z|), each unknown in units of its own curvature. The guard
+              is 1e-6; it grows fourfold at a visit that finds the token turning back, unless in steps that halve, and
+              halves at any other
+        lift  H is made steeper along the agent's last step d where the loss at its beginning lies above the parabola
+              at its end, so that the parabola meets it: D = diagonal of H, b = 1/2 d'Hd, a = f(x - d) - f(x) + g.d
+              H + 2 (a - b) Dd (Dd)' / (d'Dd)^2   if a > b (a > 1.25 b once steps halve); a is at most 1,000 b
         reach poisson, gamma and cox bend by an exponential, so H and grad f_i are taken at the point on the way from
               the agent's last one to z up to which no row's x.w changes by more than 2; near the end that is z.
               Logistic and softmax go on up to 4 in the root mean square over rows
@@ -109,7 +113,9 @@ class Relay:
         def have(name: str) -> bool:
             return all(knows(f, name) for f in problem.own or ())
 
-        if problem.dimension <= FULL_UP_TO and have("hessian") and have("grad"):
+        p = problem.dimension
+        small = p <= FULL_UP_TO and problem.agents * p * p <= HELD_UP_TO
+        if small and have("hessian") and have("grad"):
             return replace(self, form="full")
         return replace(self, form="scalar" if have("prox") and have("curvature") else "gradient")
 
@@ -119,7 +125,7 @@ class Relay:
 
     @property
     def work(self) -> dict[str, int]:
-        return {"full": {"grad": 1, "hessian": 1}, "scalar": {"prox": 1}}.get(self.form, {"grad": 1})
+        return {"full": {"grad": 1, "hessian": 1, "value": 2}, "scalar": {"prox": 1}}.get(self.form, {"grad": 1})
 
     def own_flops(self, p: int) -> float:
         """Operations besides the objective's: the full form solves two systems of p unknowns for its estimate."""
@@ -133,7 +139,7 @@ class Relay:
         none = namespace(start).asarray(0.0)
         if self.form == "scalar":
             return Dual(x=start, y=0 * start, beta=f.curvature + none, z=start, visits=none)
-        return Seen(start, none, none + GUARD, none) if self.form == "full" else Last(start)
+        return Seen(start, 0 * start, none + GUARD, none) if self.form == "full" else Last(start)
 
     def gift(self, f: Objective, agent: Any, z: Array) -> tuple[Any, Array, Array]:
         if self.form == "full":
@@ -147,19 +153,34 @@ def full(f: Objective, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
     xp = namespace(z)
     if number_of(f, "quadratic", False):  # H z - grad f(z) is then the same at every z; at zero it has no rounding
         return agent._replace(x=z), -f.grad(0 * z), f.hessian(z)
-    first = agent.visits == 0
-    curvature = even_units(xp, f)
-    units = xp.sqrt(curvature / f.curvature)
-    moved = norm(units * (z - agent.x)) / xp.maximum(norm(units * z), 1e-300)
-    wild = (agent.visits > 1) & (moved > agent.moved)
-    guard = xp.where(first, GUARD, xp.where(wild, agent.guard * GROWTH, agent.guard / GROWTH))
-    guard = xp.clip(guard, GUARD, GUARD_MAX)
-    unsettled = xp.where(first, 1.0, xp.minimum(1.0, moved))
     x = within_reach(xp, f, agent.x, z)
-    H = f.hessian(x) + guard * curvature * unsettled * xp.eye(z.shape[-1])
+    g, H = f.grad(x), f.hessian(x)
+    units = xp.diagonal(H)  # each unknown counts by its own curvature
+    step = z - agent.x
+
+    def length(d: Array) -> Array:
+        return xp.sqrt(units @ (d * d))
+
+    moved = xp.where(agent.visits == 0, 1.0, xp.minimum(1.0, length(step) / xp.maximum(length(z), 1e-300)))
+    calm = (agent.visits > 1) & (length(step) < length(agent.step) / 2)
+    back = (units * step) @ agent.step < 0
+    guard = xp.clip(xp.where(back & ~calm, agent.guard * GROWTH, agent.guard / DECAY), GUARD, GUARD_MAX)
+    H = lifted(xp, f, x, agent.x, g, H, calm) + xp.diag(guard * moved * units)
     if knows(f, "excess"):
-        H = H + unsettled * number_of(f, "excess", None)(x)
-    return Seen(x, moved, guard, agent.visits + 1), H @ x - f.grad(x), H
+        H = H + moved * number_of(f, "excess", None)(x)
+    return Seen(x, step, guard, agent.visits + 1), H @ x - g, H
+
+
+def lifted(xp: Any, f: Objective, x: Array, last: Array, g: Array, H: Array, calm: Flags) -> Array:
+    """H, made steeper along the last step where the loss at its beginning lies above the parabola at its end."""
+    d = last - x
+    along = xp.diagonal(H) * d
+    parabola, high, low = d @ H @ d / 2, f.value(last), f.value(x)
+    loss = high - low - g @ d
+    slack = ROUNDING * (xp.abs(high) + xp.abs(low))
+    above = (parabola > 0) & (loss > xp.where(calm, FIT, 1.0) * parabola + slack)
+    lift = xp.where(above, xp.minimum(loss, LIFT_MAX * parabola) - parabola, 0.0)
+    return H + 2 * lift / xp.where(above, d @ along, 1.0) ** 2 * (along[:, None] * along)
 
 
 def within_reach(xp: Any, f: Objective, last: Array, z: Array) -> Array:
@@ -169,16 +190,6 @@ def within_reach(xp: Any, f: Objective, last: Array, z: Array) -> Array:
         return z
     reach = length(z - last)
     return xp.where(reach <= REACH, z, last + REACH / xp.maximum(reach, REACH) * (z - last))
-
-
-def even_units(xp: Any, f: Objective) -> Number:
-    """The curvature that the guard is measured in: its mean or, where columns differ in their units, that of each."""
-    each = number_of(f, "curvatures", None)
-    if each is None:
-        return f.curvature
-    largest = xp.max(each)
-    uneven = largest > UNEVEN * xp.min(xp.where(each > 0, each, largest))
-    return each if knows(f, "reach") else xp.where(uneven, each, f.curvature)
 
 
 def scalar(f: Objective, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:
