@@ -202,7 +202,7 @@ def test_loading_the_commands_loads_nothing_heavy():
 def test_the_help_of_compare_names_every_method_and_setting(monkeypatch):
     text = help_of(["compare"], monkeypatch)
     for label, kind in methods.METHODS.items():
-        (line,) = re.findall(rf"• {re.escape(label)}(?::|  )(.*?) *\n", text)
+        (line,) = re.findall(rf"• {re.escape(label)}(?::|  )(.*\n(?:    .*\n)*)", text)
         for field in fields(kind):
             assert re.search(rf"\b{field.name}\b", line), (label, field.name)
         for choice in (choice for names in getattr(kind, "choices", {}).values() for choice in names):

@@ -15,7 +15,7 @@ _HOMES = {
     "amble.estimators.classifier": ["Classifier"],
     "amble.estimators.regressor": ["Regressor"],
     "amble.live.following": ["follow"],
-    "amble.live.loading": ["load_model"],
+    "amble.live.loading": ["load_model", "load_params"],
     "amble.methods.parameters": ["method"],
     "amble.networks.network": ["Network"],
     "amble.problem.problem": ["Problem"],

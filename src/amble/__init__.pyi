@@ -10,6 +10,7 @@ from amble.estimators.classifier import Classifier as Classifier
 from amble.estimators.regressor import Regressor as Regressor
 from amble.live.following import follow as follow
 from amble.live.loading import load_model as load_model
+from amble.live.loading import load_params as load_params
 from amble.losses.registry import *
 from amble.methods.parameters import method as method
 from amble.methods.registry import *

@@ -29,6 +29,8 @@ digests, which also gives curves for amble report. Ctrl-C or SIGTERM stops all a
 
 `amble up --data digits --how dirichlet --alpha 0.1 --seconds 30 --again` - in place of the last run
 
+`amble up --model net.py -m WPG:alpha=0.5 --agents 4 --tolerance 0 --hops 2000` - a network of your own
+
 `amble up --prometheus 9464` - with metrics of all agents at http://127.0.0.1:9464/metrics
 
 `amble up --data hospitals --target died --loss logistic` - a folder with a table per site: the sites agree on columns
@@ -85,6 +87,9 @@ def up(
     network: Annotated[str | None, typer.Option(help="{networks}; by default random, of sites complete.")] = None,
     density: Annotated[float, typer.Option(help="Share of all links a random network has.")] = 0.7,
     method: Annotated[str, typer.Option("--method", "-m", help="NAME:key=value,...")] = "Relay:tokens=2",
+    model: Annotated[
+        Path | None, typer.Option(help="A Python file with a model of your own, such as net.py: docs/own-model.md.")
+    ] = None,
     ridge: Annotated[
         float | None, typer.Option(help="Weight of the squared model in the loss; by default 1e-4, of sites 0.")
     ] = None,
@@ -131,8 +136,11 @@ def up(
     stop = {"tolerance": tolerance, "hops": hops, "seconds": seconds}
     watched = Watched(Shown(page, not no_browser), prometheus, mlflow, tensorboard)
     roles = {"event": event, "offset": offset, "exposure": exposure, "weight": weight}
+    built_in = {"loss": loss, "ridge": ridge, "l1": l1, "positive": positive, "unpenalised": unpenalised, **roles}
+    if model is not None and (strange := next(iter(_said(built_in)), None)):
+        raise AmbleError(f"--{strange} was given with --model, whose file has the whole loss; leave it out.")
     if Path(data).is_dir():
-        for name in ("agents", "how", "alpha", "sizes", "one_hot", "start"):
+        for name in ("agents", "how", "alpha", "sizes", "one_hot", "start", "model"):
             if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE":
                 option = f"--{name.replace('_', '-')}"
                 raise AmbleError(f"{option} was given with a folder of tables, one agent each; leave it out.")
@@ -171,7 +179,7 @@ def up(
     }  # fmt: skip
     settings = Experiment().with_settings({key: value for key, value in given.items() if value is not None})
     with watched, interruptible(patient=True) as asked:
-        plan = live.prepare(settings, _said(stop), out.resolve(), again, pause, start)
+        plan = live.prepare(settings, _said(stop), out.resolve(), again, pause, start, model)
         for note in filter(None, [settings.target_note(plan.target), *plan.config.notes()]):
             say(note, "note:")
         if asked.is_set():
@@ -181,12 +189,12 @@ def up(
         with live.start(plan) as cluster:  # which holds the folder, so that nobody replaces it meanwhile
             watched.open(plan.folder, plan.problem.name)
             lost = live.watch(plan, cluster, title, asked.is_set, watched.looked)
-            model = live.finish(plan, cluster)
-            if isinstance(model, live.NoModel):
-                say(f"{model.why}; the agents' logs are in {out}/.", "no model was written:")
+            trained = live.finish(plan, cluster)
+            if isinstance(trained, live.NoModel):
+                say(f"{trained.why}; the agents' logs are in {out}/.", "no model was written:")
                 raise typer.Exit(asked.code if asked.is_set() else 1)
             unmet = live.unmet(cluster, lost)
-            _tell(plan, cluster, model, {*lost, *unmet})
+            _tell(plan, cluster, trained, {*lost, *unmet})
             checked = not asked.is_set() and _check(plan, asked.is_set)
         curves = "run.json (see: amble report), " if (plan.folder / "run.json").is_file() else ""
         say(f"written to {out}/: model.npz, record.npz, {curves}one folder per agent")
@@ -282,11 +290,9 @@ def _tell(plan: Any, cluster: Any, model: Any, absent: set[str]) -> None:
     say(f"ended: {reasons[0] if reasons else 'early'}")
     best = plan.optimum(gone, tuple(joined.values()))
     whose = f" of all rows but those of {', '.join(sorted(gone))}" if gone else ""
-    if plan.problem.heldout is not None:
-        from amble.problem.prediction import METRICS
-
+    for name, figure in plan.figures(model.w).items():
         whole = "" if best is None else f"; of the centralised optimum{whose}: {plan.problem.metric(best):.4f}"
-        say(f"test {METRICS[plan.problem.task]} {plan.problem.metric(model.w):.4f}{whole}")
+        say(f"test {name} {figure:.4f}{whole}")
     if best is not None:
         say(f"distance of the model to the centralised optimum{whose}: {live.distance(model.w, best):.1e}")
 

@@ -1,7 +1,7 @@
 """The rows of an agent as tensors."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def rows_of(given: Any, weights: Weights, whose: str) -> tuple[Any, int]:
     import torch
 
     if isinstance(given, torch.utils.data.Dataset):
-        given = torch.utils.data.default_collate([given[k] for k in range(len(given))])
+        given = torch.utils.data.default_collate([given[k] for k in range(len(cast(Any, given)))])
 
     def tensor(leaf: Any) -> Any:
         try:

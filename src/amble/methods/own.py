@@ -35,7 +35,7 @@ def from_file(name: str) -> type[Any]:
     path = Path(match["file"]).resolve()
     if not path.is_file():
         raise AmbleError(f"{name!r} was given as a method, and there is no file {path}; give the path of your file.")
-    module = _imported(path)
+    module = imported(path)
     kind = getattr(module, match["name"], None)
     if isinstance(kind, type) and step_of(kind) is None:
         raise AmbleError(f"{match['name']} in {path.name} has no step: write one of {', '.join(PARTS)}.")
@@ -46,7 +46,7 @@ def from_file(name: str) -> type[Any]:
     return classes[match["name"]]
 
 
-def _imported(path: Path) -> Any:
+def imported(path: Path) -> Any:
     """The module of a file, under its own name; it can import files beside it."""
     name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:

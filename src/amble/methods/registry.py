@@ -5,6 +5,7 @@ from amble.methods.ibcd import IBCD as IBCD
 from amble.methods.apibcd import APIBCD as APIBCD
 from amble.methods.gapibcd import GAPIBCD as GAPIBCD
 from amble.methods.wpg import WPG as WPG
+from amble.methods.tokensgd import TokenSGD as TokenSGD
 from amble.methods.wadmm import WADMM as WADMM
 from amble.methods.pwadmm import PWADMM as PWADMM
 from amble.methods.relay import Relay as Relay

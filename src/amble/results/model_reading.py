@@ -9,12 +9,18 @@ from amble.errors import AmbleError
 from amble.problem.assemble import Scaling
 from amble.results import model_file
 from amble.results.model import Model
+from amble.results.own_model import OWN
 from amble.results.sums import Sums
 
 
 def read(path: Path) -> Model:
     """The model of a model file, everything checked."""
     about, arrays = model_file.read(path)
+    if OWN in about:
+        raise AmbleError(
+            f"{path} has the numbers of a model of your own; amble.load_params({str(path)!r}, {about[OWN]['file']!r}) "
+            "makes its weights."
+        )
     try:
         w, width = arrays["w"], len(arrays["X_mean"])
         if not np.abs(w).sum() < BEYOND:

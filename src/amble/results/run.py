@@ -29,9 +29,9 @@ from amble.schedule.schedule import Schedule
 from amble.schedule.timing import Timing
 from amble.tracking.record import Record, record_of
 
-# why a run ended: a limit was reached; its model converged; somebody stopped it; it diverged; of a live run, it
-# lost a token that it could not reissue
-STOPPED = ("hops", "rounds", "time_s", "comm_units", "tolerance", "interrupted", "diverged", "lost")
+# why a run ended: a limit was reached; its model converged, or is good enough on test rows; somebody stopped it; it
+# diverged; of a live run, it lost a token that it could not reissue
+STOPPED = ("hops", "rounds", "time_s", "comm_units", "tolerance", "metric", "interrupted", "diverged", "lost")
 
 
 def settings_text(method: Method, tuned: str | None = None) -> str:

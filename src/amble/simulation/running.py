@@ -25,6 +25,7 @@ from amble.schedule import timing as timings
 from amble.schedule.cost import compute_seconds
 from amble.schedule.rounds import Rounds
 from amble.simulation import penalised as penalty
+from amble.simulation.goal import Goal, goal_of
 from amble.simulation.planning import lap_hops, limits, plan, reason, record_hops
 from amble.simulation.telling import Going, Moment, told
 from amble.tracking.record import OnRecord
@@ -42,6 +43,7 @@ def run_once(
     time_s: float | None = None,
     comm_units: int | None = None,
     tolerance: float | None = None,
+    metric: float | None = None,
     walk: Any = "auto",
     timing: Any = "paper",
     seed: int = 0,
@@ -58,7 +60,7 @@ def run_once(
     about: dict[str, Any] = {"walk": walk, "timing": timing, "seed": seed, "start": start, "every": every}
     begun = begin(method, problem, network, penalised=penalised, tuning=tuning, **about)
     stop = limits(begun.method, problem, hops, rounds, time_s, comm_units, tolerance)
-    going = stages(begun, problem, stop, tolerance, engine, progress)
+    going = stages(begun, problem, stop, tolerance, engine, progress, goal_of(metric, problem))
     done = told(going, on_record, begun, problem, optimum, progress)
     return measured(done, problem, optimum, progress)
 
@@ -201,7 +203,15 @@ def initial_model(start: ArrayLike, problem: Problem) -> Array:
     return model
 
 
-def stages(run: Run, problem: Problem, stop: dict[str, Any], tolerance: float | None, engine: str, show: bool) -> Going:
+def stages(
+    run: Run,
+    problem: Problem,
+    stop: dict[str, Any],
+    tolerance: float | None,
+    engine: str,
+    show: bool,
+    goal: Goal | None = None,
+) -> Going:
     """With a tolerance, in stages that grow fourfold: the schedule's length is not known beforehand, and each stage
     continues the last one as if it had never stopped."""
     with explained(run.method):
@@ -209,11 +219,11 @@ def stages(run: Run, problem: Problem, stop: dict[str, Any], tolerance: float | 
             lap = lap_hops(run)
             stage = max(64 * lap, 4 * (int(run.recorded[-1]) if len(run.recorded) else 0))
             while stage < stop["hops"]:
-                run = yield from _go(run, problem, {**stop, "hops": stage}, tolerance, engine, show)
+                run = yield from _go(run, problem, {**stop, "hops": stage}, tolerance, engine, show, goal)
                 if run.stopped not in ("hops", "rounds"):
                     return run
                 stage *= 4
-        return (yield from _go(run, problem, stop, tolerance, engine, show))
+        return (yield from _go(run, problem, stop, tolerance, engine, show, goal))
 
 
 def _go(
@@ -223,6 +233,7 @@ def _go(
     tolerance: float | None,
     engine: str,
     show: bool,
+    goal: Goal | None,
 ) -> Going:
     """Replay from the run's last hop to the end of the schedule, record models on the way, and yield what is recorded,
     but for an end that no grid has: the next stage may go on from there."""
@@ -279,6 +290,9 @@ def _go(
                     record(hop, model, local)
                     if hop in on_grid:
                         yield moment()
+                    if goal and goal.reached(problem.metric(model)):
+                        stopped = "metric"
+                        break
                 if tolerance and hop in at_lap:
                     if np.linalg.norm(model - lap_model) <= tolerance * np.linalg.norm(model):
                         stopped = "tolerance"

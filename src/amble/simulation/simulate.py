@@ -12,6 +12,7 @@ from amble.problem.problem import Problem
 from amble.progress import Meter
 from amble.randomness import check_seed
 from amble.results.run import Run
+from amble.simulation.goal import goal_of
 from amble.simulation.planning import limits
 from amble.simulation.running import check_problem, check_records, measured, run_once, stages
 from amble.simulation.telling import told
@@ -29,6 +30,7 @@ def simulate(
     time_s: float | None = None,
     comm_units: int | None = None,
     tolerance: float | None = None,
+    metric: float | None = None,
     walk: Any = "auto",
     timing: Any = "paper",
     seed: int = 0,
@@ -52,6 +54,8 @@ def simulate(
         visits each), virtual seconds, link crossings. With none of them and no tolerance, after 10,000 hops
     tolerance : stop as well when the model moves less than this over a lap of N visits, relative to its length;
         0 is none
+    metric : stop as well at the first record whose metric on the held-out rows is as good as this: at least this
+        accuracy or, where lower is better, at most this NMSE. Records are as far apart as `every` says
     walk : cycle, cycles, stretches, metropolis, uniform, least-visited, or a matrix of chances; auto is the cycle, and
         stretches for tokens that share an account
     timing : paper, link, walkman, unit, a dict of settings or an amble.Timing
@@ -86,6 +90,7 @@ def simulate(
     check_problem(problem)
     check_flags(tune=tune, penalised=penalised, optimum=optimum, progress=progress)
     check_callback(on_record)
+    goal_of(metric, problem)  # its errors come first
     seed = check_seed(seed)
     network = networks.as_network(network, problem.agents, seed=seed)
     same: dict[str, Any] = {"walk": walk, "timing": timing, "seed": seed, "start": start, "engine": engine}
@@ -105,6 +110,7 @@ def simulate(
         time_s=time_s,
         comm_units=comm_units,
         tolerance=tolerance,
+        metric=metric,
         every=every,
         penalised=penalised,
         optimum=optimum,
@@ -124,6 +130,7 @@ def resume(
     time_s: float | None = None,
     comm_units: int | None = None,
     tolerance: float | None = None,
+    metric: float | None = None,
     engine: str = "auto",
     progress: bool = True,
     on_record: OnRecord | None = None,
@@ -134,7 +141,7 @@ def resume(
     ----------
     run : from `simulate` or `load_run`
     problem : the problem that it was made on
-    hops, rounds, time_s, comm_units, tolerance : as of `simulate`, counted from the run's very start
+    hops, rounds, time_s, comm_units, tolerance, metric : as of `simulate`, counted from the run's very start
     engine, progress, on_record : as of `simulate`; the records are those that are new
 
     Returns
@@ -161,6 +168,6 @@ def resume(
         )
     stop = limits(run.method, problem, hops, rounds, time_s, comm_units, tolerance)
     asked = run.problem.get("optimum", {}).get("asked", True)
-    going = stages(run, problem, stop, tolerance, engine, progress)
+    going = stages(run, problem, stop, tolerance, engine, progress, goal_of(metric, problem))
     done = told(going, on_record, run, problem, asked, progress)
     return measured(done, problem, asked, progress)

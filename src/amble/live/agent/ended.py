@@ -9,6 +9,7 @@ import numpy as np
 from amble.arrays import Array, Flags
 from amble.live.settings.agent_config import AgentConfig
 from amble.results.model import Model
+from amble.results.own_model import OwnModel
 from amble.results.sums import Judged, Sums
 
 EACH = tuple(name for name in Judged._fields if name != "scores")  # one number each
@@ -59,7 +60,7 @@ def model_from(
     numbers: Array | None = None,
     inside: Flags | None = None,
     recounting: bool = False,
-) -> Model:
+) -> Model | OwnModel:
     """The model; with the sums of the closing survey, where there was one, and before it with the digest of this
     agent's own file. `recounting`: see core/stages.py."""
     survey = None if config.agreement is None else config.agreement.to_json()

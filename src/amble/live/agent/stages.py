@@ -32,8 +32,10 @@ from amble.live.formats.shape import Shape, run_digest
 from amble.live.journal import file as journal_file
 from amble.live.journal.journal import Journal
 from amble.live.settings.agent_config import AGREEMENT, AgentConfig
+from amble.losses.objective import knows
 from amble.problem.extras import Extras
 from amble.results.model import Model
+from amble.results.own_model import OwnModel
 from amble.results.sums import KNOWN, Sums, sums_of
 from amble.survey import regions
 from amble.survey.agreed import Rows
@@ -79,7 +81,7 @@ def open_stage(plan: Plan, config: AgentConfig, folder: Path) -> Stage:
     journal = Journal.open(path, shape, plan.visits, plan.objective, config.name, config.record.visits_max)
     near = tuple(peer.name for peer in config.neighbours)
     core = Core(config.name, near, plan.settings, plan.visits, plan.objective, rows=journal.load())
-    if journal.has_other_data(packing.digest(plan.objective)):
+    if journal.has_other_data(digest_of(plan.objective)):
         log.warning("the data of %s are not those of its earlier visits; it goes on with these, and a replay of the "
                     "earlier visits will differ", config.name)  # fmt: skip
     return Stage(plan, shape, journal, core, wire.encode(shape, Accepted()))
@@ -97,6 +99,11 @@ def remove(journal: Path) -> None:
         path.unlink()
 
 
+def digest_of(objective: Any) -> str:
+    """Of the rows of an agent, as its loss has them; that of a model of the user's own knows its digest."""
+    return str(objective.digest) if knows(objective, "digest") else packing.digest(objective)
+
+
 class LiveCourse(Course, Protocol):
     """What an agent needs of the stages of a run, besides what follows what."""
 
@@ -108,7 +115,7 @@ class LiveCourse(Course, Protocol):
     def final(self) -> Array | None:
         """The model that all agents ended the training with, once that is known and another stage followed."""
 
-    def model(self, w: Array | None) -> Model | None:
+    def model(self, w: Array | None) -> Model | OwnModel | None:
         """What the run has come to; `w` is this agent's own estimate."""
 
 
@@ -138,7 +145,7 @@ class Training:
     def final(self) -> Array | None:
         return None
 
-    def model(self, w: Array | None) -> Model | None:
+    def model(self, w: Array | None) -> Model | OwnModel | None:
         return None if w is None else model_from(self.config, w, self.digest)
 
 
@@ -272,7 +279,7 @@ class Surveyed:
             classes=len(model.labels), test=test,
         )  # fmt: skip
 
-    def model(self, w: Array | None) -> Model | None:
+    def model(self, w: Array | None) -> Model | OwnModel | None:
         final = self.w if self.w is not None else w
         return (
             None

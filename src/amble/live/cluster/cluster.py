@@ -60,8 +60,10 @@ def configure(
     seed: int,
     timing: dict[str, Any],
     start: str | None = None,
+    file: str | None = None,
 ) -> Config:
-    """A run of this problem on this machine; its scaling is that of the split, because all rows are here."""
+    """A run of this problem on this machine; its scaling is that of the split, because all rows are here. `file` has a
+    model of the user's own."""
     if problem.scaling is None:
         raise AmbleError("a live run needs rows; this problem was made from objectives.")
     names = [f"agent{k:02d}" for k in range(problem.agents)]
@@ -69,14 +71,16 @@ def configure(
     model: dict[str, Any] = {
         "task": problem.task,
         "columns": list(problem.columns) if problem.columns else len(scaling.X_mean),
-        "ridge": float(settings.get("ridge", 1e-4)),
-        "intercept": bool(settings.get("intercept", True)),
         "X_mean": np.asarray(scaling.X_mean).tolist(),
         "X_std": np.asarray(scaling.X_std).tolist(),
     }
-    model |= {key: settings[key] for key in ("l1", "positive", "unpenalised") if key in settings}
-    if settings.get("loss") is not None:
-        model["loss"] = problem.loss
+    if file is not None:
+        model["file"] = file
+    else:
+        model |= {"ridge": float(settings.get("ridge", 1e-4)), "intercept": bool(settings.get("intercept", True))}
+        model |= {key: settings[key] for key in ("l1", "positive", "unpenalised") if key in settings}
+        if settings.get("loss") is not None:
+            model["loss"] = problem.loss
     if settings.get("weights") == "rows" and problem.rows is not None:
         _, y, _, extra = problem.rows
         model["rows_mean"] = (len(y) if extra.weight is None else float(extra.weight.sum())) / problem.agents

@@ -21,6 +21,8 @@ from amble.live.control import glance
 from amble.live.control.glance import Overview
 from amble.live.control.view import DISTANCE, View
 from amble.live.core import divergence, visits
+from amble.live.model.own import own_loss
+from amble.live.model.shared import Agents
 from amble.live.records import collect, export, record, replay
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.settings.config import Config
@@ -35,6 +37,7 @@ from amble.problem.problem import Problem
 from amble.problem.split import split
 from amble.results import model_file
 from amble.results.model import Model
+from amble.results.own_model import OwnModel
 from amble.simulation.experiment import Experiment
 
 LOOK_S = 0.25
@@ -58,10 +61,17 @@ class Plan:
     target: str | None  # the name of the column that is predicted
     again: bool = False  # whether it may replace an earlier run
 
+    def figures(self, w: Array) -> dict[str, float]:
+        """The metric on rows that nobody trains on, by its name; empty where there is none."""
+        metric = self.problem.metric(w)
+        return {} if np.isnan(metric) else {METRICS.get(self.problem.task, "metric"): metric}
+
     def optimum(self, without: Collection[str] = (), guests: Collection[Objective] = ()) -> Array | None:
         """The centralised optimum's numbers, or None where there is none or it takes too long to find; `guests` are
         objectives of agents that joined later."""
         problem = self.problem
+        if self.config.code is not None:  # such a loss is seldom convex
+            return None
         if problem.dimension > OPTIMUM_MAX and problem.task != "regression":
             return None
         if without or guests:
@@ -79,9 +89,10 @@ def prepare(
     again: bool,
     pause_s: float = 0.0,
     start: Path | None = None,
+    file: Path | None = None,
 ) -> Plan:
     """Everything is checked; nothing is written. Each visit takes `pause_s` longer than it would; `start` is the file
-    of the initial model."""
+    of the initial model, and `file` that of a model of the user's own."""
     if settings.agents < 2:
         raise AmbleError(f"agents = {settings.agents} was given; a live run needs at least two.")
     if settings.network not in networks.KINDS:
@@ -94,11 +105,24 @@ def prepare(
     problem = split(data, **{key: getattr(settings, key) for key in keys})
     timing = {"patience_s": max(PATIENCE_S, START_S * settings.agents), "pause_s": pause_s}
     first = None if start is None else str(start.absolute())
-    config = cluster.configure(problem, method, network, stop, settings.seed, timing, first)
+    own = None if file is None else str(file.absolute())
+    config = cluster.configure(problem, method, network, stop, settings.seed, timing, first, own)
     check_folder(folder, again)  # last, because other mistakes in the command should be reported first
     extra = extras(len(data.y), data.name, data.sample_weight, data.offset, data.exposure)
     held = cluster.rows_of(problem, data.X, data.y, extra)
+    if config.code is not None:
+        problem = own_problem(config, held, data)
     return Plan(folder, problem, network, config, held, data.target, again)
+
+
+def own_problem(config: Config, held: Sequence[Mapping[str, Any]], data: Any) -> Problem:
+    """The losses of all agents, by the file of the user's own model."""
+    each = [config.agent(name).objective(rows["X"], rows["y"]) for name, rows in zip(config.agents, held, strict=True)]
+    heldout = None
+    if data.X_test is not None and len(data.y_test):
+        assert config.code is not None
+        heldout = own_loss(config.code, config.model, data.X_test, data.y_test, "the held-out rows")
+    return Problem.from_objectives(Agents(each, heldout), name=data.name)
 
 
 def start(plan: Plan) -> Cluster:
@@ -125,7 +149,7 @@ def watch(
     w = plan.optimum() if plan.problem.task == "regression" else None
 
     def measure(model: Array) -> dict[str, float]:
-        figures = {METRICS[plan.problem.task]: plan.problem.metric(model)} if plan.problem.heldout else {}
+        figures = plan.figures(model)
         return figures if w is None else figures | {DISTANCE: distance(model, w)}
 
     return follow(agents, title, measure, halt, looked)
@@ -179,7 +203,7 @@ class NoModel(NamedTuple):
     why: str
 
 
-def finish(plan: Plan, agents: Cluster) -> Model | NoModel:
+def finish(plan: Plan, agents: Cluster) -> Model | OwnModel | NoModel:
     """The record and the newest model are kept, if there is one and the run has not diverged."""
     folders = collect.agent_folders([plan.folder])  # with those that joined
     record.save(collect.collect(folders), plan.folder / record.FILE)

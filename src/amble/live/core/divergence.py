@@ -39,13 +39,16 @@ def has_diverged(f: Objective, z: Array) -> bool:
     if not knows(f, "value"):
         return False
     with np.errstate(all="ignore"):
-        return not float(f.value(z)) <= GROWN * (float(f.value(0 * z)) + float(smoothness_of(f)))
+        # of a model of the user's own only the values are known
+        known = knows(f, "smoothness") or knows(f, "local_smoothness")
+        L = float(smoothness_of(f)) if known else 1.0
+        return not float(f.value(z)) <= GROWN * (float(f.value(0 * z)) + L)
 
 
 def likely_cause(method: TokenMethod, f: Objective, columns: int | tuple[str, ...], whose: str) -> Finding:
     """What is wrong and what to do, from facts; where the facts are as they should be, that they are."""
-    if not knows(f, "smoothness"):
-        return Finding(False, f"nothing is known of the loss of {whose}")
+    if not (knows(f, "smoothness") and (knows(f, "A") or knows(f, "X"))):
+        return Finding(False, f"nothing is known of the loss of {whose}; give a smaller step, or another setting")
     bound, sizes = bound_of(method, float(f.smoothness)), column_sizes(f)
     small, large = _ends(sizes)
     ratio = sizes[large] / sizes[small] if sizes[small] else 1.0

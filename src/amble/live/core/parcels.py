@@ -8,7 +8,7 @@ import numpy as np
 from amble import methods
 from amble.arrays import Array, Flags, norm
 from amble.live.core.message import Epoch
-from amble.losses.objective import Objective
+from amble.losses.objective import Objective, drawn
 from amble.losses.penalty import Penalty
 from amble.methods.protocol import TokenMethod
 
@@ -36,6 +36,12 @@ class Holder(NamedTuple):
     agent: Any  # the method's
     z: Array  # the estimate at the last visit
     visits: Array
+
+
+def loss_at(f: Objective, token: int, hop: int, tokens: int) -> Objective:
+    """The agent's loss at a visit: one with mini-batches draws rows for it. With one token, those of the simulator."""
+    at_visit: Objective = drawn(f, (hop - 1) * tokens + token)
+    return at_visit
 
 
 class NoShare(NamedTuple):
@@ -127,7 +133,7 @@ class Common:
         return np.zeros(self.dimension) if self.start is None else self.start
 
     def holder(self, f: Objective) -> Holder:
-        return Holder(self.rules.agent(f, self.initial), self.initial, np.zeros(()))
+        return Holder(self.rules.agent(drawn(f, -1), self.initial), self.initial, np.zeros(()))
 
     def counts(self) -> tuple[Array, Array, Array, Array]:
         """Of a parcel that nobody has visited: since, calm, buried, met."""

@@ -74,7 +74,7 @@ from amble.live.core.message import (
 )
 from amble.live.core.neighbours import Neighbours
 from amble.live.core.packing import all_finite, flat
-from amble.live.core.parcels import Parcel, Visits
+from amble.live.core.parcels import Parcel, Visits, loss_at
 from amble.live.core.silence import Silence
 from amble.live.core.state import State
 from amble.losses.objective import Objective
@@ -284,7 +284,7 @@ class Core:
             if question_number is not None and self.ending:
                 state.reply(question_number, self.end.asked(message.sender))
             return
-        if (outcome := self._outcome(known)) is None:
+        if (outcome := self._outcome(m, known)) is None:
             if question_number is not None:
                 state.reply(question_number, Refused("a visit of it gives numbers that are not finite"))
             words = f"token {m} has diverged at hop {message.hop + 1} (noticed by {self.me})"
@@ -322,12 +322,16 @@ class Core:
         gone[self.index] = 0.0
         return gone
 
-    def _outcome(self, known: Any) -> tuple[Any, Any, Parcel] | None:
+    def _outcome(self, m: int, known: Any) -> tuple[Any, Any, Parcel] | None:
         """The result of the visit; None if it is not finite, because a matrix is singular, or if the model is too
         large."""
         with np.errstate(all="ignore"):
             try:
-                outcome = self.visits.leave(*known) if self.leaving else self.visits.visit(self.objective, *known)
+                if self.leaving:
+                    outcome = self.visits.leave(*known)
+                else:
+                    f = loss_at(self.objective, m, known[4], self.settings.tokens)
+                    outcome = self.visits.visit(f, *known)
             except (ArithmeticError, np.linalg.LinAlgError):
                 return None
             holder, share, parcel = outcome

@@ -26,7 +26,7 @@ from amble.live.core.message import Epoch
 from amble.live.core.packing import all_finite
 from amble.live.core.parcels import LAPS_MAX, Common, Holder, NoShare, Parcel, Visits
 from amble.live.core.tracked_visits import TrackedVisits
-from amble.losses.objective import Objective
+from amble.losses.objective import Objective, drawn
 from amble.losses.penalty import Penalty
 from amble.methods import boards
 from amble.methods.boards import Board
@@ -68,7 +68,8 @@ class GiftVisits(Common):
         return boards.BoardRules(self.method, self.start, self.penalty)
 
     def holder(self, f: Objective) -> Holder:
-        own = self.method.agent(f, self.initial)  # and an account that is older than any token's, and gives way to it
+        own = self.method.agent(drawn(f, -1), self.initial)
+        # and an account that is older than any token's, and gives way to it
         return Holder(Giver(own, self._nothing(), self._account(-1.0)), self.initial, np.zeros(()))
 
     def share(self) -> NoShare:

@@ -84,6 +84,9 @@ class Model:
     rows_mean: Annotated[float | None, toml.positive] = None
     # the columns with a role of the one table that `amble up` has dealt out: what predictions on such a table need
     table: Annotated[Mapping[str, Any] | None, table_kind] = None
+    file: Annotated[str | None, toml.text] = None  # of a model of your own: a Python file (own.py)
+    code: Annotated[str | None, toml.text] = None  # its digest, which amble writes
+    unknowns: Annotated[int | None, toml.whole(1, UNKNOWNS_MAX)] = None  # of its model, which amble writes
 
     @property
     def width(self) -> int:
@@ -92,6 +95,8 @@ class Model:
     @property
     def dimension(self) -> int:
         """Unknowns: one per column and the intercept; with more than two classes, that many for each class."""
+        if self.unknowns is not None:
+            return self.unknowns
         return int(losses.LOSSES[self.loss_name].unknowns(self.width + self.intercept, len(self.labels)))
 
     @property
@@ -116,6 +121,17 @@ class Model:
 
     def objective(self, X: Array, y: Targets, whose: str, extra: Extras = NO_EXTRAS) -> Any:
         """One agent's own objective: its share times the mean loss of its rows and the ridge, in the model's units."""
+        X, y = self.checked(X, y, whose)
+        inner = self.in_units(X, y, extra)
+        each = ridges(self.ridge, inner.X.shape[1], self.intercept, self.penalties.get("unpenalised", ()))
+        weight = float(len(y)) if extra.weight is None else float(extra.weight.sum())
+        share = np.array([1.0 if self.rows_mean is None else weight / self.rows_mean])
+        parts, classes, extra = [np.arange(len(y))], len(self.labels), Extras(extra.weight, inner.offset)
+        stacked = stack(inner.X, inner.y, parts, each, classes, share, self.loss_name, extra)
+        return tree_map(lambda leaf: leaf[0], without_pins(stacked, self.penalty))
+
+    def checked(self, X: Array, y: Targets, whose: str) -> tuple[Array, Targets]:
+        """Rows that the model can be trained on."""
         X, y = check_rows(X, y, self.task, whose)
         if X.shape[1] != self.width:
             raise AmbleError(
@@ -126,13 +142,7 @@ class Model:
                 f"{whose} has labels that the run does not know: {_few(strange)}; the run's are {_few(self.labels)}. "
                 "Drop such rows, or name all labels in the run's [model] and make a new bundle."
             )
-        inner = self.in_units(X, y, extra)
-        each = ridges(self.ridge, inner.X.shape[1], self.intercept, self.penalties.get("unpenalised", ()))
-        weight = float(len(y)) if extra.weight is None else float(extra.weight.sum())
-        share = np.array([1.0 if self.rows_mean is None else weight / self.rows_mean])
-        parts, classes, extra = [np.arange(len(y))], len(self.labels), Extras(extra.weight, inner.offset)
-        stacked = stack(inner.X, inner.y, parts, each, classes, share, self.loss_name, extra)
-        return tree_map(lambda leaf: leaf[0], without_pins(stacked, self.penalty))
+        return X, y
 
     def in_units(self, X: Array, y: Targets, extra: Extras = NO_EXTRAS) -> "InUnits":
         """Rows and targets in the model's own units."""
@@ -198,6 +208,8 @@ def make_model(table: Any) -> Model:
             "make the same columns."
         )
     model = toml.fill(Model, table, "[model]")
+    if model.file is not None and (model.code is None or model.unknowns is None):
+        raise AmbleError(f"[model] has file = {model.file!r} without its code and unknowns, which amble init writes.")
     if model.task not in TASKS:
         raise unknown("task", model.task, TASKS)
     _check_labels(model)

@@ -11,8 +11,10 @@ from amble.live.control import glance
 from amble.live.page.opened import Opened
 from amble.live.page.scene import missing
 from amble.problem.prediction import METRICS
+from amble.results import model_file
 from amble.results.loading import load_run
 from amble.results.model_reading import read
+from amble.results.own_model import OWN
 from amble.results.run import Run
 
 SUMMARY_MAX = 50_000  # characters
@@ -50,13 +52,15 @@ def _lines(run: Run) -> Iterator[str]:
     metric, best = run.history["metric"][-1], run.problem["optimum_metric"]
     if np.isfinite(metric):
         whole = "" if best is None else f"; of the centralised optimum: {best:.4f}"
-        yield f"test {METRICS[run.problem['task']]} {metric:.4f}{whole}"
+        yield f"test {METRICS.get(run.problem['task'], 'metric')} {metric:.4f}{whole}"
     if "distance" in run.history and np.isfinite(run.history["distance"][-1]):
         yield f"distance of the model to the centralised optimum: {run.history['distance'][-1]:.1e}"
 
 
 def summary_of(path: Path) -> str:
     """The table of a model that has one: its coefficients need the sums of its agents."""
+    if OWN in model_file.read(path)[0]:  # of a file of the user's own: it has no coefficients to show
+        return ""
     model = read(path)
     if model.sums is None:
         return ""

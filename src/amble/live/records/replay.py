@@ -15,7 +15,7 @@ from amble.data.datasets import count
 from amble.errors import AmbleError
 from amble.live.core.message import Epoch
 from amble.live.core.packing import digest
-from amble.live.core.parcels import Visits
+from amble.live.core.parcels import Visits, loss_at
 from amble.live.journal.file import ARITHMETIC
 from amble.live.journal.journal import Event, Visited
 from amble.live.records.record import Record
@@ -194,7 +194,8 @@ class Replay:
             agent.holder, share, parcel = self.visits.leave(*known)
             agent.shares.pop(line.token, None)
         else:
-            agent.holder, share, parcel = self.visits.visit(agent.objective, *known)
+            f = loss_at(agent.objective, line.token, line.hop, self.visits.method.tokens)
+            agent.holder, share, parcel = self.visits.visit(f, *known)
             agent.shares[line.token] = (epoch, share)
         self.watch(agent.name, line.number, agent.holder)
         agent.done += 1

@@ -14,7 +14,7 @@ from amble.data.packed import inner_suffix
 from amble.data.tables import Table
 from amble.data.targets import Targets
 from amble.errors import AmbleError
-from amble.files import read_toml
+from amble.files import read_toml, write_whole
 from amble.live import toml
 from amble.live.core import visits
 from amble.live.core.accounts import PLACES_MAX
@@ -22,8 +22,10 @@ from amble.live.core.effects import Settings
 from amble.live.core.parcels import Visits
 from amble.live.formats.shape import run_digest
 from amble.live.model import model as models
+from amble.live.model import own
 from amble.live.model import start as starts
 from amble.live.model.model import Model
+from amble.live.model.own import Code
 from amble.live.model.start import Start
 from amble.live.settings import surveyed as surveys
 from amble.live.settings.parts import (
@@ -41,6 +43,7 @@ from amble.methods.protocol import TokenMethod
 from amble.problem.extras import NO_EXTRAS, Extras
 from amble.results import model as trained
 from amble.results.model_file import provenance
+from amble.results.own_model import OwnModel
 from amble.results.sums import Sums
 from amble.survey import agreed as agreements
 from amble.survey.agreed import Agreement
@@ -48,7 +51,7 @@ from amble.survey.agreed import Agreement
 FILE = "agent.toml"
 AGREEMENT = "agreement.json"  # what the survey has come to
 # settings that came later: where they are not used, they change no run's digest
-LATER = ("loss", "rows_mean", "l1", "positive", "unpenalised")
+LATER = ("loss", "rows_mean", "l1", "positive", "unpenalised", "file", "code", "unknowns")
 FORMAT = 1
 GIVE = "give the folder of an agent, as amble init, amble join or amble up made it"
 SHOWN_MAX = 10  # agents' folders in a sentence
@@ -154,6 +157,7 @@ class AgentConfig:
     start: Start | None = None  # the initial model; None: zeros
     surveyed: Surveyed | None = None  # what the survey asks for; None: the run's file has all of the model
     agreement: Agreement | None = None  # what it has come to
+    code: Code | None = None  # the file of a model of the user's own, in the agent's folder
 
     @property
     def index(self) -> int:
@@ -224,6 +228,8 @@ class AgentConfig:
 
     def objective(self, X: Array, y: Targets, extra: Extras = NO_EXTRAS) -> Any:
         """The agent's own objective, from its rows and targets as they are in its files."""
+        if self.code is not None:
+            return own.objective(self.code, self.model, X, y, f"the data of {self.name}", extra)
         return self.model.objective(X, y, f"the data of {self.name}", extra)
 
     def objective_in(self, folder: Path) -> Any:
@@ -239,10 +245,12 @@ class AgentConfig:
         rows = self.agreement.rows(table, self.name)
         return self.objective(rows.X, rows.y, Extras(rows.sample_weight, rows.offset))
 
-    def trained(self, w: Array, sums: Sums | None = None, **known: Any) -> trained.Model:
+    def trained(self, w: Array, sums: Sums | None = None, **known: Any) -> trained.Model | OwnModel:
         """The run's model with these numbers, and where it comes from."""
         method = method_settings(self.method)
         about = provenance(run=self.run, settings=self.digest, agents=list(self.agents), method=method, **known)
+        if self.code is not None:
+            return OwnModel(w, self.code.name, self.code.digest, self.model.columns, self.model.labels, about)
         return self.model.trained(w, about, sums)
 
     def read_data(self, folder: Path) -> tuple[Array, Targets, Extras]:
@@ -275,6 +283,8 @@ class AgentConfig:
         if self.start is not None:
             starts.write(self.start, folder)
             agents["start"] = self.start.digest
+        if self.code is not None:
+            write_whole({folder / self.code.name: self.code.read()})
         walk = {"seed": self.seed, "next": [table.get(self.name, "") for table in self.next]}
         tables = {
             "method": method_settings(self.method),
@@ -314,6 +324,7 @@ class AgentConfig:
                 "record": make_retention(file.record),
                 "start": None if file.start is None else starts.read(file.start, model, folder),
                 "surveyed": surveyed,
+                "code": Code(model.code, folder / model.file) if model.file and model.code else None,
             }
         )
         if surveyed and agreed and (folder / AGREEMENT).is_file():

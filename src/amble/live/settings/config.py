@@ -17,8 +17,10 @@ from amble.live import toml
 from amble.live.core import visits
 from amble.live.core.accounts import PLACES_MAX
 from amble.live.model import model as models
+from amble.live.model import own
 from amble.live.model import start as starts
 from amble.live.model.model import Model
+from amble.live.model.own import Code
 from amble.live.model.start import Start
 from amble.live.settings import agent_config, links
 from amble.live.settings import surveyed as surveys
@@ -79,6 +81,7 @@ class Config:
     record: Retention = field(default_factory=Retention)
     start: Start | None = None  # the initial model; None: zeros
     surveyed: Surveyed | None = None  # what agents agree on by a survey; None: the model is complete
+    code: Code | None = None  # the file of a model of the user's own; None: one of amble's
 
     @classmethod
     def read(cls, path: Path) -> "Config":
@@ -99,14 +102,18 @@ class Config:
                     f"agent {tested[0]!r} has a test file, and the run has no survey, which would report on its rows; "
                     "leave test out, or add a table [survey]."
                 )
+            ours = own.first_of(table, beside) if "file" in table else None
+            table = ours.table if ours else table
             model = models.make_model({key: value for key, value in table.items() if key not in first})
         else:
-            model = surveys.OPEN
+            ours, model = None, surveys.OPEN
         method = make_method(settings["method"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
             penalty = surveyed.penalised or None if surveyed else model.penalty
             about = SimpleNamespace(dimension=model.dimension, own=None, loss=None, agents=len(peers), penalty=penalty)
+            if ours is not None:
+                about.own, about.trains = [ours.objective], ours.loss
             checked = methods.check(method, about)
         method = method if surveyed else checked  # what follows from the number of unknowns is not known before
         exact = visits.kind_for(method).exact
@@ -119,6 +126,9 @@ class Config:
             raise AmbleError(
                 f"{len(peers)} agents and room = {room} were given; a run has at most {PLACES_MAX} places."
             )
+        start = starts.make_start(first["start"], model, beside) if first else None
+        if ours is not None and start is None:
+            start = starts.of(ours.loss.start, model, f"the initial model of {ours.code.name}")
         return cls(
             name=settings["name"],
             method=method,
@@ -132,8 +142,9 @@ class Config:
             network=links.make_network(settings, [peer.name for peer in peers]),
             room=room,
             record=make_retention(settings.get("record", {})),
-            start=starts.make_start(first["start"], model, beside) if first else None,
+            start=start,
             surveyed=surveyed,
+            code=ours.code if ours else None,
         )
 
     @property
@@ -178,6 +189,7 @@ class Config:
             record=self.record,
             start=self.start,
             surveyed=self.surveyed,
+            code=self.code,
         )
 
     def notes(self) -> list[str]:
