@@ -196,8 +196,8 @@ def test_a_board_of_one_token_is_the_plain_account(form):
 
 
 def test_bytes_of_a_message():
-    """Eight bytes a number. p for methods that normalise by N; p + 1 with a weight; p + p(p+1)/2 with a matrix; the same
-    with M tokens that meet; on other walks M ledgers, each with its version."""
+    """Eight bytes a number. p for methods that normalise by N; p + 1 with a weight; p + p(p+1)/2 with a matrix; as
+    many with M tokens that meet; on other walks M ledgers, each with its version."""
     numbers = {
         amble.IBCD(): P,
         amble.APIBCD(tokens=3): P,

@@ -52,8 +52,8 @@ def simulate(
         visits each), virtual seconds, link crossings. With none of them and no tolerance, after 10,000 hops
     tolerance : stop as well when the model moves less than this over a lap of N visits, relative to its length;
         0 is none
-    walk : cycle, cycles, stretches, metropolis, uniform, least-visited, or a matrix of chances; auto is the cycle, and
-        stretches for tokens that share an account
+    walk : cycle, cycles, stretches, meeting, metropolis, uniform, least-visited, or a matrix of chances; auto is the
+        cycle, and meeting for tokens that share an account
     timing : paper, link, walkman, unit, a dict of settings or an amble.Timing
     seed : of the walk, the link times and the network, where it is a name
     start : the initial model of every agent and token, by default zeros. It has as many numbers as there are unknowns,
