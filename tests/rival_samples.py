@@ -169,8 +169,8 @@ NETWORKS = {
 
 def hop_by_hop(method, hops, problem=PROBLEM, network=NETWORK, **options):
     """(agent, token, state after) for each hop, on the plain engine."""
-    schedule = go(method, problem, network, hops=hops, engine="plain", every=hops, **options).schedule
-    machine = engines.engine_for("plain", method, problem, network)
+    run = go(method, problem, network, hops=hops, engine="plain", every=hops, **options)
+    schedule, machine = run.schedule, engines.engine_for("plain", method, problem, network, meets=run.meets)
     state = machine.start()
     for k in range(hops):
         state = machine.advance(state, schedule, k, k + 1)

@@ -176,7 +176,9 @@ def test_an_unknown_name_suggests_the_nearest(wrong, sentence):
 
 
 def test_a_name_like_no_other_lists_them_all():
-    with refused("no walk named 'xyzzy'; choose one of cycle, cycles, least-visited, metropolis, stretches, uniform"):
+    with refused(
+        "no walk named 'xyzzy'; choose one of cycle, cycles, least-visited, meeting, metropolis, stretches, uniform"
+    ):
         go(walk="xyzzy")
 
 

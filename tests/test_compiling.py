@@ -39,10 +39,11 @@ TOKENS = [*LIGHT, amble.Relay(), amble.Relay(tokens=3), amble.Relay(form="scalar
 
 def program(method, problem):
     """The compiled loop over hops."""
-    engine = engines.engine_for("compiled", method, problem, networks.ring(problem.agents))
+    meets = method.tokens > 1 and methods.is_gift(method)
+    engine = engines.engine_for("compiled", method, problem, networks.ring(problem.agents), meets=meets)
     with jax.enable_x64(True):
         column = jax.numpy.zeros(compiled.BLOCK + 1, "int32")
-        fixed = engine.initial, engine.penalty, column, column, 0, 1, 0
+        fixed = engine.initial, engine.penalty, (column,) * (3 if meets else 2), 0, 1, 0
         return (
             compiled._hops().lower(engine.shape, engine.settings, engine.objectives, engine.start(), *fixed).compile()
         )

@@ -111,11 +111,12 @@ def test_records_every_so_many_hops_an_initial_model_a_penalty_and_objectives_of
     check_equal(lanes[1], amble.simulate(amble.WPG(), own, begun[1].network, hops=30, seed=3))
 
 
-@pytest.mark.parametrize("walk", ["cycles", "stretches", "metropolis", "least-visited"])
+@pytest.mark.parametrize("walk", ["cycles", "stretches", "meeting", "metropolis", "least-visited"])
 def test_schedules_made_in_batches_are_those_made_alone(walk):
     problem = SQUARES[0]
     own = [networks.as_network(None, AGENTS, seed=seed) for seed in range(5)]
-    runs = [begin(amble.APIBCD(tokens=3), problem, network, seed=k, walk=walk) for k, network in enumerate(own)]
+    method = amble.WPG(tokens=3) if walk == "meeting" else amble.APIBCD(tokens=3)
+    runs = [begin(method, problem, network, seed=k, walk=walk) for k, network in enumerate(own)]
     for stop in ({"hops": 700}, {"hops": None, "time_s": 0.01}, {"hops": None, "comm_units": 300}):
         stop = {"time_s": None, "comm_units": None, **stop}
         for run, schedule in zip(runs, plan_many([trip(run) for run in runs], **stop), strict=True):

@@ -225,7 +225,7 @@ DIVERGING = {
 def first_hop_beyond(method, schedule):
     """The first hop (round) after which |sum_i x_i|_1 exceeds 1e50 or is no number: one hop at a time,
     with a new sum each time."""
-    machine = engines.engine_for("plain", method, PROBLEM, NETWORK)
+    machine = engines.engine_for("plain", method, PROBLEM, NETWORK, meets=getattr(schedule, "role", None) is not None)
     state = machine.start()
     for k in range(schedule.hops):
         state = machine.advance(state, schedule, k, k + 1)

@@ -38,7 +38,7 @@ def descent_of(run):
 def test_the_column_is_f_of_all_models_and_tokens(method, kind, engine):
     """F(x, z) = sum_i f_i(x_i) + tau/2 sum_i sum_m |x_i - z_m|^2, written out, at every record."""
     problem, run = go(method, kind, every=1, engine=engine)
-    machine = engines.engine_for("plain", method, problem, run.network)
+    machine = engines.engine_for("plain", method, problem, run.network, meets=run.meets)
     state, objectives = machine.start(), [problem.objective(i) for i in range(N)]
     assert len(run.history["penalised"]) == len(run.recorded) > 10
     for k, F in enumerate(run.history["penalised"]):

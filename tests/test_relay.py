@@ -196,8 +196,8 @@ def test_a_board_of_one_token_is_the_plain_account(form):
 
 
 def test_bytes_of_a_message():
-    """Eight bytes a number. p for methods that normalise by N; p + 1 with a weight; p + p(p+1)/2 with a matrix; with M
-    tokens that share an account M ledgers, each with its version."""
+    """Eight bytes a number. p for methods that normalise by N; p + 1 with a weight; p + p(p+1)/2 with a matrix; as
+    many with M tokens that meet; on other walks M ledgers, each with its version."""
     numbers = {
         amble.IBCD(): P,
         amble.APIBCD(tokens=3): P,
@@ -208,13 +208,16 @@ def test_bytes_of_a_message():
         amble.Relay(form="scalar"): P + 1,
         amble.Relay(form="gradient"): P + 1,
         amble.Relay(form="full"): P + P * (P + 1) // 2,
-        amble.WPG(tokens=3): 3 * (P + 1),
-        amble.Relay(tokens=3, form="scalar"): 3 * (P + 1 + 1),
-        amble.Relay(tokens=3, form="full"): 3 * (P + P * (P + 1) // 2 + 1),
+        amble.WPG(tokens=3): P,
+        amble.Relay(tokens=3, form="scalar"): P + 1,
+        amble.Relay(tokens=3, form="full"): P + P * (P + 1) // 2,
     }
-    for method, each in numbers.items():
-        assert methods.message_numbers(method, P) == each
-        run = go(method, hops=20, engine="plain", every=20)
+    boards = {amble.WPG(tokens=3): 3 * (P + 1), amble.Relay(tokens=3, form="full"): 3 * (P + P * (P + 1) // 2 + 1)}
+    for walk, method, each in [("auto", *pair) for pair in numbers.items()] + [
+        ("cycles", *pair) for pair in boards.items()
+    ]:
+        run = go(method, hops=20, engine="plain", every=20, walk=walk)
+        assert methods.message_numbers(method, P, meets=run.meets) == each
         assert run.message_bytes == 8 * each
         assert run.history["bytes"][-1] == 8 * each * run.history["comm_units"][-1] > 0
 
@@ -244,14 +247,15 @@ def test_no_token_waits_and_leaves_the_others_no_time():
 
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
-def test_one_stretch_is_the_cycle(network):
-    one, other = (walks.walk_for(name, network, 1, 5) for name in ("stretches", "cycle"))
+@pytest.mark.parametrize("name", ["stretches", "meeting"])
+def test_one_stretch_is_the_cycle(network, name):
+    one, other = (walks.walk_for(name, network, 1, 5) for name in (name, "cycle"))
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def test_the_walk_is_stretches_where_tokens_share_an_account():
-    """The walk is by default the cycle, and `stretches` for tokens that share an account."""
-    chosen = {amble.Relay(): "cycle", amble.Relay(tokens=3): "stretches", amble.WPG(tokens=2): "stretches"}
+def test_tokens_that_share_an_account_meet():
+    """The walk is by default the cycle, and `meeting` for tokens that share an account."""
+    chosen = {amble.Relay(): "cycle", amble.Relay(tokens=3): "meeting", amble.WPG(tokens=2): "meeting"}
     for method, walk in {**chosen, amble.APIBCD(tokens=3): "cycle", amble.PWADMM(tokens=3): "cycle"}.items():
         assert go(method, hops=20, engine="plain").walk == walk
 

@@ -134,7 +134,7 @@ def compare(
     density: Annotated[float | None, of(HOW, help="Share of all links a random network has.  [default: 0.7]")] = None,
     walk: Annotated[
         str | None,
-        of(HOW, help="auto, cycle, cycles, stretches, metropolis, uniform, least-visited.  [default: auto]"),
+        of(HOW, help="auto, cycle, cycles, stretches, meeting, metropolis, uniform, least-visited.  [default: auto]"),
     ] = None,
     timing: Annotated[
         str | None,

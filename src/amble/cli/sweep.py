@@ -72,7 +72,7 @@ def sweep(
     loss: Annotated[str | None, of(SPLIT, help="{losses}.  [default: by task and number of classes]")] = None,
     walk: Annotated[
         str | None,
-        of(HOW, help="auto, cycle, cycles, stretches, metropolis, uniform, least-visited.  [default: auto]"),
+        of(HOW, help="auto, cycle, cycles, stretches, meeting, metropolis, uniform, least-visited.  [default: auto]"),
     ] = None,
     timing: Annotated[
         str | None, of(HOW, help="paper, link, walkman or unit, with settings.  [default: paper]")

@@ -27,9 +27,7 @@ DENSE_FROM = 0.1  # from this share of linked pairs on, mixing by a matrix is fa
 
 @final
 class Compiled:
-    def __init__(
-        self, method: Method, problem: Problem, network: Network, initial: Array, meets: bool = False
-    ) -> None:
+    def __init__(self, method: Method, problem: Problem, network: Network, initial: Array, meets: bool = False) -> None:
         self.jax = need("jax", "sim")
         self.agents, self.meets = problem.agents, meets
         self.settings = traced(method)  # arguments of the compiled loop, so that another tau does not recompile it
@@ -183,7 +181,14 @@ def _hops() -> Any:
             """The rows of hop k. They are part of the loop's state. If they were read where they are used, the compiler
             would keep the arrays that they come from, and copy them completely at every hop."""
             i, m, *role = (_take(column, k) for column in columns)
-            return i, m, role[0] if meets else None, _take(state.agents, i), _take(state.slots, (i, m)), _take(state.tokens, m)
+            return (
+                i,
+                m,
+                role[0] if meets else None,
+                _take(state.agents, i),
+                _take(state.slots, (i, m)),
+                _take(state.tokens, m),
+            )
 
         def loop(state: State, fixed: Any) -> State:
             settings, objectives, initial, penalty, columns, begin, end, offset = fixed

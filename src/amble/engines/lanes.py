@@ -120,8 +120,8 @@ class Lanes:
     ) -> tuple[Progress, Array, Array]:
         """The lanes after hops pauses[0] .. pauses[-1] - 1, and their models and local models at pauses[1:].
 
-        `columns` are the schedules' agents, tokens and, where tokens meet, roles from hop `offset` on, one row per lane;
-        none for rounds.
+        `columns` are the schedules' agents, tokens and, where tokens meet, roles from hop `offset` on, one row per
+        lane; none for rounds.
         `open_ends` says at which of the pauses a lane that has diverged ends, `laps` at which a lap ends: there a lane
         ends that has settled.
         """

@@ -1,6 +1,6 @@
 """The plain engine: a Python loop over NumPy arrays. It takes any objective and checks the compiled engine."""
 
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from amble.schedule.schedule import Schedule
 
 @final
 class Plain:
-    def __init__(
-        self, method: Method, problem: Problem, network: Network, initial: Array, meets: bool = False
-    ) -> None:
+    def __init__(self, method: Method, problem: Problem, network: Network, initial: Array, meets: bool = False) -> None:
         self.method, self.problem, self.network, self.initial = method, problem, network, initial
-        self.rules = rules(method, initial, problem.penalty, meets)
+        self.rules: Any = rules(method, initial, problem.penalty, meets)
 
     def start(self) -> State:
         N = self.problem.agents

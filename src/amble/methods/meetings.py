@@ -92,4 +92,3 @@ class MeetingRules:
         total = account.total.sum(axis=0) + (tokens.total - tokens.taken.total).sum(axis=0)
         weight = account.weight.sum(axis=0) + (tokens.weight - tokens.taken.weight).sum(axis=0)
         return estimate(self.method, total, weight, self.start, self.penalty)
-

@@ -53,7 +53,8 @@ def laps(network: Network, order: Indices, tokens: int) -> list[Lap]:
 
 
 def lap(network: Network, place: int, stretch: list[int]) -> Lap:
-    agent, role = [], []
+    agent: list[int] = []
+    role: list[int] = []
     for i in stretch:
         way = _way(network, agent[-1], i) if agent else []
         agent += [*way, i]

@@ -45,7 +45,8 @@ class Schedule(NamedTuple):
         return len(self.time_s)
 
     def first(self, hops: int) -> "Schedule":
-        return Schedule(*(None if column is None else column[:hops] for column in self))
+        role = None if self.role is None else self.role[:hops]
+        return Schedule(self.time_s[:hops], self.token[:hops], self.agent[:hops], self.moved[:hops], role)
 
     @property
     def visits(self) -> Flags:

@@ -117,7 +117,7 @@ def walk_of(walk: Any, method: Method) -> Any:
         return "meeting" if methods.is_gift(method) and method.tokens > 1 else "cycle"
     if walk == "meeting" and not methods.is_gift(method):
         raise AmbleError(
-            f"walk='meeting' was given with {method.label}, whose tokens share no account and have nothing to exchange; "
+            f"walk='meeting' was given with {method.label}, whose tokens share no account, so they need not meet; "
             "leave the walk out, or give another, such as walk='cycle'."
         )
     return walk

@@ -56,8 +56,8 @@ def simulate(
         0 is none
     metric : stop as well at the first record whose metric on the held-out rows is as good as this: at least this
         accuracy or, where lower is better, at most this NMSE. Records are as far apart as `every` says
-    walk : cycle, cycles, stretches, metropolis, uniform, least-visited, or a matrix of chances; auto is the cycle, and
-        stretches for tokens that share an account
+    walk : cycle, cycles, stretches, meeting, metropolis, uniform, least-visited, or a matrix of chances; auto is the
+        cycle, and meeting for tokens that share an account
     timing : paper, link, walkman, unit, a dict of settings or an amble.Timing
     seed : of the walk, the link times and the network, where it is a name
     start : the initial model of every agent and token, by default zeros. It has as many numbers as there are unknowns,
