@@ -39,6 +39,7 @@ FORMS = {
     "EXTRA": amble.EXTRA(alpha=0.1),
     "DIGing": amble.DIGing(alpha=0.1),
     "DATOS": amble.DATOS(),
+    "AD-PSGD": amble.ADPSGD(alpha=0.1),
     "D-ADMM": amble.DADMM(rho=0.1),
     "Central": amble.Central(tau=1.0),
     "SyncWalks": amble.SyncWalks(tau=0.3, tokens=3),
@@ -54,7 +55,7 @@ PENALTY = ("I-BCD", "API-BCD", "gAPI-BCD", "DGD", "Central", "SyncWalks")
 EXACT = {
     name: method
     for name, method in LISTED.items()
-    if method.label not in PENALTY and name not in ("FedAvg, 5 steps", "PW-ADMM, own")
+    if method.label not in PENALTY and name not in ("FedAvg, 5 steps", "PW-ADMM, own", "AD-PSGD")
 }
 NETWORK = networks.random(N, 0.6, seed=1)
 ENGINES = ("compiled", "plain")
@@ -218,6 +219,7 @@ DIVERGING = {
     "DGD": (amble.DGD(alpha=50.0), "alpha"),
     "EXTRA": (amble.EXTRA(alpha=50.0), "alpha"),
     "DIGing": (amble.DIGing(alpha=50.0), "alpha"),
+    "AD-PSGD": (amble.ADPSGD(alpha=50.0), "alpha"),
     "FedAvg": (amble.FedAvg(alpha=50.0, local_steps=5), "alpha"),
 }
 

@@ -12,6 +12,7 @@ from amble.methods.dgd import DGD as DGD
 from amble.methods.extra import EXTRA as EXTRA
 from amble.methods.diging import DIGing as DIGing
 from amble.methods.datos import DATOS as DATOS
+from amble.methods.adpsgd import ADPSGD as ADPSGD
 from amble.methods.dadmm import DADMM as DADMM
 from amble.methods.central import Central as Central
 from amble.methods.syncwalks import SyncWalks as SyncWalks
