@@ -29,6 +29,8 @@ FORMS = {
     "PW-ADMM, copies": amble.PWADMM(beta=1.0, tokens=3),
     "PW-ADMM, own": amble.PWADMM(beta=1.0, tokens=3, form="own"),
     "PW-ADMM, own, 1 token": amble.PWADMM(beta=1.0, tokens=1, form="own"),
+    "Dual-BCD": amble.DualBCD(mu=0.3),
+    "Dual-BCD, 3 tokens": amble.DualBCD(mu=0.3, tokens=3),
     "Relay, full": amble.Relay(form="full"),
     "Relay, scalar": amble.Relay(form="scalar"),
     "Relay, gradient": amble.Relay(form="gradient"),

@@ -7,6 +7,7 @@ from amble.methods.gapibcd import GAPIBCD as GAPIBCD
 from amble.methods.wpg import WPG as WPG
 from amble.methods.wadmm import WADMM as WADMM
 from amble.methods.pwadmm import PWADMM as PWADMM
+from amble.methods.dualbcd import DualBCD as DualBCD
 from amble.methods.relay import Relay as Relay
 from amble.methods.dgd import DGD as DGD
 from amble.methods.extra import EXTRA as EXTRA
