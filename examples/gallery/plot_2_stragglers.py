@@ -33,8 +33,8 @@ for even, slow in zip(runs["even"], runs["one 10x"], strict=True):
     print(f"{even.method.label}: {before:.1f} s, with a straggler {after:.1f} s, {after / before:.1f} times as long")
 
 # %%
-# (Virtual seconds until the test NMSE stays within 1 % of the optimum's.) The same for four distributions of speeds, and
-# how long each agent does not compute while one is slow:
+# (Virtual seconds until the test NMSE stays within 1 % of the optimum's.) The same for four distributions of speeds,
+# and how long each agent does not compute while one is slow:
 
 figure, (times, idle) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 for k, method in enumerate(methods):
