@@ -10,7 +10,7 @@ from typing import Any
 
 from amble.data.known import SETS
 from amble.losses import LOSSES
-from amble.methods import METHODS, is_round
+from amble.methods import METHODS, is_pair, is_round
 from amble.networks import KINDS
 
 DOCS = Path(__file__).parent
@@ -32,7 +32,7 @@ def methods() -> str:
     rows = [
         (
             label,
-            "rounds" if is_round(kind) else "walks",
+            "rounds" if is_round(kind) else "pairs" if is_pair(kind) else "walks",
             ", ".join(
                 field.name if field.default is None else f"{field.name}={field.default}" for field in fields(kind)
             ),

@@ -30,9 +30,10 @@ WPG (alpha=0.5): 0...
 Relay (full): 0...
 """,
     "plot_2_stragglers": """\
-Relay: 0.8 s, with a straggler 1.4 s, 1.9 times as long
-D-ADMM: 14.3 s, with a straggler 131.3 s, 9.2 times as long
-FedAvg: 77.0 s, with a straggler 654.8 s, 8.5 times as long
+Relay: 0.3 s, with a straggler 0.8 s, 2.4 times as long
+AD-PSGD: 1.7 s, with a straggler 1.8 s, 1.1 times as long
+D-ADMM: 0.3 s, with a straggler 3.0 s, 9.2 times as long
+FedAvg: 0.5 s, with a straggler 4.1 s, 8.5 times as long
 """,
     "plot_3_label_skew": """\
 even, Relay: distance 0.0..., accuracy 0.97...

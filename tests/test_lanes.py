@@ -22,7 +22,7 @@ LIMITS = [{"hops": 150}, {"time_s": 0.003}, {"comm_units": 90}, {"hops": 2000, "
 
 def several(kind):
     """The method with three values of its step or penalty, and with three tokens where it may have them."""
-    settings = {"tokens": 3} if not methods.is_round(kind) and kind.label not in ("I-BCD", "WADMM") else {}
+    settings = {"tokens": 3} if methods.walks(kind) and kind.label not in ("I-BCD", "WADMM") else {}
     first = methods.from_settings(kind.label, settings)
     name = methods.tunable(first)
     return [first, *([replace(first, **{name: getattr(first, name) * by}) for by in (0.3, 3.0)] if name else [])]
@@ -52,7 +52,7 @@ def check_equal(lane, run):
 @pytest.mark.parametrize("label", methods.METHODS)
 def test_every_lane_of_every_method_equals_the_run_alone(label):
     cases, begun = asked(several(methods.METHODS[label]), SQUARES)
-    for limits in LIMITS if label in ("API-BCD", "DGD") else LIMITS[:1]:
+    for limits in LIMITS if label in ("API-BCD", "DGD", "AD-PSGD") else LIMITS[:1]:
         lanes = run_many(begun, [problem for _, problem, _, _ in cases], **limits)
         for (method, problem, network, seed), lane in list(zip(cases, lanes, strict=True))[::5]:
             run = amble.simulate(method, problem, network, seed=seed, progress=False, **limits)

@@ -29,6 +29,8 @@ FORMS = {
     "PW-ADMM, copies": amble.PWADMM(beta=1.0, tokens=3),
     "PW-ADMM, own": amble.PWADMM(beta=1.0, tokens=3, form="own"),
     "PW-ADMM, own, 1 token": amble.PWADMM(beta=1.0, tokens=1, form="own"),
+    "Dual-BCD": amble.DualBCD(mu=0.3),
+    "Dual-BCD, 3 tokens": amble.DualBCD(mu=0.3, tokens=3),
     "Relay, full": amble.Relay(form="full"),
     "Relay, scalar": amble.Relay(form="scalar"),
     "Relay, gradient": amble.Relay(form="gradient"),
@@ -39,6 +41,7 @@ FORMS = {
     "EXTRA": amble.EXTRA(alpha=0.1),
     "DIGing": amble.DIGing(alpha=0.1),
     "DATOS": amble.DATOS(),
+    "AD-PSGD": amble.ADPSGD(alpha=0.1),
     "D-ADMM": amble.DADMM(rho=0.1),
     "Central": amble.Central(tau=1.0),
     "SyncWalks": amble.SyncWalks(tau=0.3, tokens=3),
@@ -54,7 +57,7 @@ PENALTY = ("I-BCD", "API-BCD", "gAPI-BCD", "DGD", "Central", "SyncWalks")
 EXACT = {
     name: method
     for name, method in LISTED.items()
-    if method.label not in PENALTY and name not in ("FedAvg, 5 steps", "PW-ADMM, own")
+    if method.label not in PENALTY and name not in ("FedAvg, 5 steps", "PW-ADMM, own", "AD-PSGD")
 }
 NETWORK = networks.random(N, 0.6, seed=1)
 ENGINES = ("compiled", "plain")
@@ -218,6 +221,7 @@ DIVERGING = {
     "DGD": (amble.DGD(alpha=50.0), "alpha"),
     "EXTRA": (amble.EXTRA(alpha=50.0), "alpha"),
     "DIGing": (amble.DIGing(alpha=50.0), "alpha"),
+    "AD-PSGD": (amble.ADPSGD(alpha=50.0), "alpha"),
     "FedAvg": (amble.FedAvg(alpha=50.0, local_steps=5), "alpha"),
 }
 

@@ -248,7 +248,7 @@ def test_its_methods_are_in_files_beside_it(monkeypatch, capsys, tmp_path):
         ("own_samples.py", "'own_samples.py' was given for a method of your own; name its class too"),
         ("own_samples.py:Steps:stesp=2", "no setting of Steps named 'stesp'; did you mean 'steps'"),
         ("own_samples.py:Steps:steps=2.5", "Steps: steps=2.5 was given; it must be a whole number"),
-        ("own_samples.py:Agent", "Agent in own_samples.py has no step: write one of gift, local, visit, round"),
+        ("own_samples.py:Agent", "Agent in own_samples.py has no step: write one of gift, local, visit, pair, round"),
         ("leaving.py:Steps", "leaving.py cannot be imported: line 2: SystemExit: 0"),
         ("broken.py:Steps", r"broken.py cannot be imported: line 2: NameError: name 'nothing' is not defined"),
         ("unwritten.py:Steps", "unwritten.py cannot be imported: line 1: SyntaxError"),

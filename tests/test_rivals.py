@@ -282,6 +282,39 @@ def test_pw_admm_line_by_line(form):
         assert np.allclose(z.mean(axis=0), (x - y / beta).mean(axis=0), rtol=0, atol=1e-12 * (1 + np.abs(y).max()))
 
 
+@pytest.mark.parametrize("tokens", [1, 3])
+def test_dual_bcd_line_by_line_and_its_dual_never_falls(tokens):
+    """x_i, t <- (x_i + t)/2; z' = (1 - rho) z + rho x_i; x_i' = x_i - (grad h(z') - grad h(z))/sigma, with
+    h = f - mu/2 |x|^2, sigma = mu N/(N + M), rho = sigma/(sigma + L). The dual of sum_i f_i = sum_i h_i + sigma/2 (sum
+    of |x_i|^2 and |t_m|^2) at these points is -sum_i h_i*(grad h_i(z_i)) - sigma/2 (sum_i |x_i|^2 + sum_m |t_m|^2)."""
+    mu = 0.1  # below the flattest direction of every agent
+    assert min(np.linalg.eigvalsh(a)[0] for a in A) > mu
+    sigma, H = mu * N / (N + tokens), A - mu * np.eye(P)
+    t, z, x, duals = np.zeros((tokens, P)), np.zeros((N, P)), B / sigma, []
+    for i, m, state in hop_by_hop(amble.DualBCD(mu=mu, tokens=tokens), 120):
+        rho = sigma / (sigma + np.linalg.eigvalsh(H[i])[-1])
+        x[i] = t[m] = (x[i] + t[m]) / 2
+        new = (1 - rho) * z[i] + rho * x[i]
+        x[i] -= H[i] @ (new - z[i]) / sigma
+        z[i] = new
+        visited = np.asarray(state.agents.fresh) == 0
+        assert np.allclose(state.tokens.t, t, rtol=0, atol=1e-11)
+        assert np.allclose(state.agents.x[visited], x[visited], rtol=0, atol=1e-11)
+        slopes = np.einsum("ijk,ik->ij", H, z) - B
+        assert np.allclose(x.sum(axis=0) + t.sum(axis=0), -slopes.sum(axis=0) / sigma, atol=1e-10)
+        conjugate = np.einsum("ij,ijk,ik->", z, H, z) / 2  # h*(grad h(z)) of a quadratic with h(0) = 0
+        duals.append(-conjugate - sigma / 2 * ((x**2).sum() + (t**2).sum()))
+    assert (np.diff(duals) >= -1e-9 * abs(duals[-1])).all()
+    assert duals[-1] > duals[0]
+
+
+def test_dual_bcd_starts_anywhere():
+    start = np.arange(1.0, P + 1)
+    run = go(amble.DualBCD(tokens=2), hops=9000, every=9000, start=start)
+    assert np.array_equal(run.consensus[0], start)
+    assert run.history["distance"][-1] < 1e-10
+
+
 def test_scalar_relay_line_by_line():
     """x' = prox(z + y/beta, beta); y' = y + beta (z - x'), skipped when the token is empty; r = |x' - z|,
     s = |z - z_last|; r > 3 s: beta * 1.5; s > 3 r: beta / 1.5, from visit two on; v = beta' x' - y', w = beta'."""

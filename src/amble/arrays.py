@@ -35,6 +35,15 @@ def while_loop(xp: Any, condition: Callable[[Any], Any], body: Callable[[Any], A
     return jax.lax.while_loop(condition, body, state)
 
 
+def either(xp: Any, flag: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+    """`yes() if flag else no()`; under JAX the other one is not computed either, but for lanes that go together."""
+    if xp is np:
+        return yes() if flag else no()
+    import jax
+
+    return jax.lax.cond(flag, yes, no)
+
+
 def norm(x: Array) -> Array:
     """|x|, the Euclidean length of a vector."""
     return namespace(x).sqrt((x * x).sum())

@@ -240,8 +240,8 @@ def steps_note(chosen: Any, tune: bool) -> str:
 
 def draw_all(chosen: Any, folder: Path) -> list[str]:
     """The comparison's figure, which agent holds which rows, and two pictures of the run with most tokens."""
+    from amble.methods import walks
     from amble.problem.picture import partition_picture
-    from amble.schedule.rounds import Rounds
 
     written, about = [chosen.plot(folder / "compare.png")], chosen[0].problem
     if about.get("holdings"):
@@ -249,6 +249,6 @@ def draw_all(chosen: Any, folder: Path) -> list[str]:
         written.append(partition_picture(path, about["name"], about["holdings"], about["settings"]))
     moving = [run for run in chosen if run.schedule.hops]
     if moving:
-        shown = max(moving, key=lambda run: (not isinstance(run.schedule, Rounds), getattr(run.method, "tokens", 1)))
+        shown = max(moving, key=lambda run: (walks(run.method), getattr(run.method, "tokens", 1)))
         written += [shown.plot_network(folder / "network.png"), shown.plot_timeline(folder / "timeline.png")]
     return [path.name for path in written]

@@ -30,7 +30,7 @@ def methods_help() -> str:
     """Every method with its settings, their defaults and then their other choices."""
     from dataclasses import fields
 
-    from amble.methods import METHODS, is_round
+    from amble.methods import METHODS, is_pair, is_round
 
     def setting(kind: Any, name: str, default: Any) -> str:
         others = [f"|{choice}" for choice in getattr(kind, "choices", {}).get(name, ()) if choice != default]
@@ -38,10 +38,12 @@ def methods_help() -> str:
             name if default is None else f"{name}={default:g}" if not others else f"{name}={default}{''.join(others)}"
         )
 
-    lists: dict[bool, list[str]] = {False: [], True: []}
+    titles = ("Walks", "Rounds, in which all agents compute at once", "Pairs of agents, each at its own pace")
+    lists: dict[str, list[str]] = {title: [] for title in titles}
     for label, kind in METHODS.items():
         settings = ", ".join(setting(kind, each.name, each.default) for each in fields(kind))
-        lists[is_round(kind)].append(f"- {label}: {settings}" if settings else f"- {label}")
-    walks, rounds = ("\n".join(lines) for lines in lists.values())
+        title = titles[1 if is_round(kind) else 2 if is_pair(kind) else 0]
+        lists[title].append(f"- {label}: {settings}" if settings else f"- {label}")
+    listed = "".join(f"\n\n{title}:\n\n" + "\n".join(lines) for title, lines in lists.items())
     title = "**Methods** and the defaults of their settings; `-m all` runs every one."
-    return f"{title}\n\nWalks:\n\n{walks}\n\nRounds, in which all agents compute at once:\n\n{rounds}"
+    return f"{title}{listed}"

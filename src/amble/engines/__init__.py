@@ -5,7 +5,8 @@ An engine has
     start()                                   the state before the first hop
     advance(state, schedule, begin, end)      the state after hops begin .. end-1; the old one must not be used again
     read(state)                               (model, local): the mean of the tokens' estimates, the mean of all x_i
-                                              (model of a round method: the mean of the first p numbers that agents say)
+                                              (model of a round method: the mean of the first p numbers that agents say;
+                                              of a pair method: the mean of all x_i, too)
 
 and a state is a State of NamedTuples of arrays, stacked by agent, by (agent, token) and by token.
 For a round method a hop of the engine is a whole round, and the schedule is ignored.

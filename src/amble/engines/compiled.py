@@ -14,7 +14,7 @@ from amble.engines import State, act, first_lost
 from amble.errors import AmbleError, need
 from amble.losses.objective import drawn, knows
 from amble.losses.penalty import Penalty
-from amble.methods import Method, RoundMethod, TokenMethod, agrees, is_round, rules
+from amble.methods import Method, RoundMethod, TokenMethod, agrees, is_pair, is_round, rules, tokens_among
 from amble.methods.parameters import traced, with_traced
 from amble.networks.network import Network
 from amble.problem.problem import Problem
@@ -145,7 +145,7 @@ def _begin() -> Any:
         each = _over_agents(lambda f: first(f, initial), objectives, -1, agents)
         if is_round(method):
             return strong(State(each, (), (), each.x.sum(axis=0), never))
-        rule, M = rules(method, initial, penalty, meets), method.tokens
+        rule, M = rules(method, initial, penalty, meets), tokens_among(method, agents)
         slots = jax.tree.map(lambda a: jnp.tile(a, (agents, M, *(1,) * jnp.ndim(a))), rule.slot(initial))
         tokens = jax.vmap(lambda m: rule.token(initial, agents, m))(jnp.arange(float(M)))
         return strong(State(each, slots, tokens, each.x.sum(axis=0), never))
@@ -300,6 +300,8 @@ def _read() -> Any:
         local = state.x_sum / agents
         if is_round(method):
             return jax.vmap(method.say)(state.agents).mean(axis=0)[: initial.shape[-1]], local
+        if is_pair(method):
+            return local, local
         return jax.vmap(rules(method, initial, penalty, meets).estimate)(state.tokens).mean(axis=0), local
 
     return jax.jit(read, static_argnums=(0, 1, 2))

@@ -7,7 +7,7 @@ import numpy as np
 from amble.arrays import Array, Tree, tree_map
 from amble.engines import State, act, first_lost
 from amble.losses.objective import Objective, drawn
-from amble.methods import Method, RoundMethod, agrees, is_round, rules
+from amble.methods import Method, RoundMethod, agrees, is_pair, is_round, rules, tokens_among
 from amble.networks.network import Network
 from amble.problem.problem import Problem
 from amble.schedule.rounds import Rounds
@@ -26,7 +26,7 @@ class Plain:
         agents = stack([first(self._objective(i, -1), self.initial) for i in range(N)])
         if is_round(self.method):
             return State(agents, (), (), agents.x.sum(axis=0), np.array(-1))
-        rule, M = self.rules, self.method.tokens
+        rule, M = self.rules, tokens_among(self.method, N)
         slots = tree_map(lambda a: np.tile(a, (N, M, *(1,) * np.ndim(a))), rule.slot(self.initial))
         tokens = stack([rule.token(self.initial, N, m) for m in range(M)])
         return State(agents, slots, tokens, agents.x.sum(axis=0), np.array(-1))
@@ -95,6 +95,8 @@ class Plain:
             N = self.problem.agents
             said = [self.method.say(tree_map(lambda a: a[i], state.agents)) for i in range(N)]  # noqa: B023
             return np.mean(said, axis=0)[: len(self.initial)], local
+        if is_pair(self.method):
+            return local, local
         rule, M = self.rules, self.method.tokens
         tokens = [tree_map(lambda a: a[m], state.tokens) for m in range(M)]  # noqa: B023
         return sum((rule.estimate(token) for token in tokens), np.zeros_like(self.initial)) / M, local

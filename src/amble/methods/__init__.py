@@ -13,6 +13,8 @@ A token method is a frozen dataclass of settings with `label`, `work` (the objec
 or, for most, only `agent`, `weigh` and `gift(f, agent, z) -> (agent, v, w)`, with methods/gifts.py around it for one
 token and methods/meetings.py or methods/boards.py for more, or only `local(f, x, s) -> x` with methods/copies.py around
 it.
+A pair method has `agent` and `pair(f, agent) -> agent`, what an agent does after it has averaged with a neighbour, with
+methods/pairs.py around it.
 A round method has `agent`, `say(agent)`, `round(f, agent, heard, degree)` and `hears`, what an agent hears of the rest:
 
     mixed   the sum over its neighbours and itself with the network's Metropolis weights
@@ -49,12 +51,14 @@ from amble.methods.meetings import MeetingRules
 from amble.methods.optional import choices, for_problem, needs, positive, tokens
 from amble.methods.optional import message_numbers as said_numbers
 from amble.methods.own import explained
+from amble.methods.pairs import PairRules
 from amble.methods.parameters import check_settings
 from amble.methods.parts import check_parts
 from amble.methods.protocol import (
     Dealt,
     Links,
     Method,
+    PairMethod,
     RoundMethod,
     RoundRules,
     Rules,
@@ -63,7 +67,9 @@ from amble.methods.protocol import (
     agrees,
     is_copy,
     is_gift,
+    is_pair,
     is_round,
+    walks,
 )
 
 Kind = TypeVar("Kind", bound=Method)
@@ -73,8 +79,8 @@ METHODS: dict[str, type[Any]] = {kind.label: kind for kind in _KINDS}
 
 __all__ = [
     "METHODS", "Method", "RoundMethod", "TokenMethod", "agrees", "check", "check_penalty", "first_state",
-    "from_settings", "is_gift", "is_round", "message_numbers", "positive", "round_bytes", "round_units", "rules",
-    "settings", "tokens", "tunable", "with_setting",
+    "from_settings", "is_gift", "is_pair", "is_round", "message_numbers", "positive", "round_bytes", "round_units",
+    "rules", "settings", "tokens", "tokens_among", "tunable", "walks", "with_setting",
 ]  # fmt: skip
 
 
@@ -84,7 +90,10 @@ def rules(
 ) -> RoundRules: ...
 @overload
 def rules(
-    method: TokenMethod, start: Array | None = None, penalty: Penalty | None = None, meets: bool = False
+    method: TokenMethod | PairMethod,
+    start: Array | None = None,
+    penalty: Penalty | None = None,
+    meets: bool = False,
 ) -> TokenRules: ...
 
 
@@ -100,7 +109,14 @@ def rules(method: Method, start: Array | None = None, penalty: Penalty | None = 
         return GiftRules(method, start, penalty) if method.tokens == 1 else BoardRules(method, start, penalty)
     if is_copy(method):
         return CopyRules(method)
+    if is_pair(method):
+        return PairRules(method)
     return method
+
+
+def tokens_among(method: Method, agents: int) -> int:
+    """How many tokens, or messengers, move among so many agents; of a round method as `tokens` says."""
+    return agents if is_pair(method) else tokens(method)
 
 
 def message_numbers(method: Method, p: int, penalty: Penalty | None = None, meets: bool = False) -> int:
@@ -216,7 +232,7 @@ def check(method: Kind, problem: Dealt | None = None) -> Kind:
         if problem.own is not None and not all(knows(f, name) for f in problem.own):
             advice = "give them one" if problem.trains is None else problem.trains.advice.get(name, by_gradient())
             raise AmbleError(f"{method.label} calls {name} of your objectives, and they have none; {advice}.")
-    if not is_round(method) and method.tokens > problem.agents:
+    if walks(method) and method.tokens > problem.agents:
         note = f"{method.label}: {method.tokens} tokens for {problem.agents} agents: some will always wait."
         warnings.warn(note, stacklevel=3)
     return method

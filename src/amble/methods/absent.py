@@ -17,7 +17,7 @@ class Absent:
 
     @property
     def step(self) -> str:
-        return "round" if self.rounds else "visit"
+        return "round" if self.rounds else "pair" if self.origin.get("pairs") else "visit"
 
     @property
     def tokens(self) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 from amble.errors import AmbleError, unknown
 from amble.methods.absent import Absent
 from amble.methods.parts import PARTS
-from amble.methods.protocol import step_of
+from amble.methods.protocol import is_pair, step_of
 
 PATH = re.compile(r"(?P<file>.+\.py):(?P<name>\w+)(?::(?P<rest>.*))?", re.S)  # mine.py:Heavy, mine.py:Heavy:beta=0.9
 
@@ -99,6 +99,8 @@ def origin(method: Any) -> dict[str, Any]:
     parts = {
         part: getattr(method, part) for part in ("tokens", "hears") if hasattr(method, part)
     }  # as they were written
+    if is_pair(method):
+        parts["pairs"] = True
     return {"class": kind.__qualname__, "module": kind.__module__, "file": file, **parts}
 
 

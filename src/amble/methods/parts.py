@@ -13,6 +13,7 @@ PARTS = {
     "gift": ("agent", "weigh", "tokens"),
     "local": ("token_rule", "tokens"),
     "visit": ("agent", "slot", "token", "estimate", "message_numbers", "tokens"),
+    "pair": ("agent",),
     "round": ("agent", "say", "hears"),
 }
 WEIGH = ("agents", "scalar", "full")

@@ -3,6 +3,7 @@
     gift     an agent gives the token something       GiftMethod   gifts.py, boards.py keep the accounts
     local    an agent follows the sum of its copies   CopyMethod   copies.py keeps the copies
     visit    the method keeps its own books           VisitMethod
+    pair     agents average in pairs, at their pace   PairMethod   pairs.py keeps the messengers
     round    all agents at once                       RoundMethod
 
 The first three walk with tokens. An agent, a slot and a token are the method's own NamedTuples of arrays. Only its own
@@ -20,7 +21,7 @@ from amble.methods.absent import Absent
 if TYPE_CHECKING:
     from typing_extensions import TypeIs  # Python has it from 3.13 on
 
-STEPS = ("round", "gift", "local", "visit")
+STEPS = ("round", "pair", "gift", "local", "visit")
 
 
 class Dealt(Protocol):
@@ -76,6 +77,11 @@ class CopyMethod(Walking, Protocol):
     def local(self, f: Objective, x: Array, s: Array, /) -> Array: ...
 
 
+class PairMethod(Labelled, Protocol):
+    def agent(self, f: Objective, start: Array, /) -> Any: ...
+    def pair(self, f: Objective, agent: Any, /) -> Any: ...
+
+
 class TokenRules(Protocol):
     """What the engines call when a token visits."""
 
@@ -118,7 +124,7 @@ class AgreeingMethod(RoundMethod, Protocol):
 
 
 TokenMethod = GiftMethod | CopyMethod | VisitMethod
-Method = TokenMethod | RoundMethod
+Method = TokenMethod | PairMethod | RoundMethod
 Rules = TokenRules | RoundRules
 
 
@@ -135,6 +141,16 @@ def step_of(method: object) -> str | None:
 def is_round(method: object) -> "TypeIs[RoundMethod]":
     """Whether all agents take part at once, and no token walks."""
     return step_of(method) == "round"
+
+
+def is_pair(method: object) -> "TypeIs[PairMethod]":
+    """Whether agents average in pairs, each at its own pace, by messengers."""
+    return step_of(method) == "pair"
+
+
+def walks(method: object) -> "TypeIs[TokenMethod]":
+    """Whether tokens walk."""
+    return not is_round(method) and not is_pair(method)
 
 
 def agrees(method: object) -> "TypeIs[AgreeingMethod]":

@@ -8,11 +8,13 @@ from amble.methods.wpg import WPG as WPG
 from amble.methods.tokensgd import TokenSGD as TokenSGD
 from amble.methods.wadmm import WADMM as WADMM
 from amble.methods.pwadmm import PWADMM as PWADMM
+from amble.methods.dualbcd import DualBCD as DualBCD
 from amble.methods.relay import Relay as Relay
 from amble.methods.dgd import DGD as DGD
 from amble.methods.extra import EXTRA as EXTRA
 from amble.methods.diging import DIGing as DIGing
 from amble.methods.datos import DATOS as DATOS
+from amble.methods.adpsgd import ADPSGD as ADPSGD
 from amble.methods.dadmm import DADMM as DADMM
 from amble.methods.central import Central as Central
 from amble.methods.syncwalks import SyncWalks as SyncWalks

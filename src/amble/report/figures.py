@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from amble import methods
 from amble.drawing import End, headline, label_ends, literal, new_figure
 from amble.errors import need
 from amble.look import PAPER, QUIET, STYLES, look
@@ -16,7 +17,6 @@ from amble.report.measures import band, first_message
 from amble.report.sections import TIME, UNITS, Line, Section, columns, cost_names, legend_label, lines
 from amble.results.pictures import stragglers
 from amble.results.run import Run
-from amble.schedule.rounds import Rounds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ LABEL_WIDTH = 26  # characters of a line of a label
 def comparison_figure(runs: Sequence[Run]) -> "Figure":
     """The figure of runs on one problem and network; it says which, because it has no caption."""
     about = runs[0]
-    walks = " / ".join(dict.fromkeys(run.walk_name for run in runs if not isinstance(run.schedule, Rounds)))
+    walks = " / ".join(dict.fromkeys(run.walk_name for run in runs if methods.walks(run.method)))
     title = f"{about.problem['name']}, {about.network.agents} agents, {about.network.name}, walk: {walks or 'none'}"
     return section_figure(Section(title, tuple(runs)))
 

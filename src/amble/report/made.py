@@ -42,7 +42,8 @@ def made(section: Section) -> Markup:
 def _row(line: Line) -> Sequence[str]:
     runs = line.runs
     seconds = float(np.median(np.concatenate([np.atleast_1d(run.compute_s) for run in runs])))
-    walks = "rounds" if methods.is_round(runs[0].method) else runs[0].walk_name
+    method = runs[0].method
+    walks = "rounds" if methods.is_round(method) else "pairs" if methods.is_pair(method) else runs[0].walk_name
     return (
         line.label,
         walks,

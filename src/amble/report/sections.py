@@ -148,7 +148,7 @@ def _by_method(runs: Sequence[Run]) -> list[tuple[tuple[str, ...], tuple[Run, ..
     """Runs that differ only in their seed, with their settings and what else distinguishes them."""
     alike: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
-        walk = "" if methods.is_round(run.method) else run.walk_name
+        walk = run.walk_name if methods.walks(run.method) else ""
         taken = {} if walk == "live" else timing.settings(run.timing)  # measured: never twice the same
         kind = (
             run.method.label,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from amble import methods
 from amble.errors import AmbleError
 from amble.files import write_whole
 from amble.look import COLOURS, css
@@ -37,8 +38,8 @@ def write_animation(run: Readable, path: Path, hops: int) -> Path:
 
 def can_walk(run: Readable, hops: int) -> bool:
     """Whether there are tokens, and few enough agents and hops to follow them with the eye."""
-    walks = not isinstance(run.schedule, Rounds) and run.schedule.hops > 0
-    return walks and run.network.agents <= AGENTS_MAX and 1 <= hops <= HOPS_MAX
+    moves = methods.walks(run.method) and run.schedule.hops > 0
+    return moves and run.network.agents <= AGENTS_MAX and 1 <= hops <= HOPS_MAX
 
 
 def animation(run: Readable, hops: int) -> str:

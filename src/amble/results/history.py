@@ -15,6 +15,7 @@ from amble.problem import reference
 from amble.problem.optimum import NoOptimum, Optimum, Watch
 from amble.problem.problem import Problem
 from amble.results.run import Run
+from amble.schedule.cost import computed_s
 from amble.schedule.rounds import Rounds
 
 VALUES_AT_ONCE = 1 << 20  # scores in memory, while many models are measured
@@ -100,8 +101,7 @@ def costs(run: Run) -> dict[str, NDArray[Any]]:
     else:
         hop, units = k, np.concatenate([[0], np.cumsum(run.schedule.moved, dtype=np.int64)])[k]
         sent = units * run.message_bytes
-        spent_s = np.where(run.schedule.visits, run.compute_s[run.schedule.agent], 0.0)
-        busy_s = np.concatenate([[0.0], np.cumsum(spent_s)])[k]
+        busy_s = np.concatenate([[0.0], np.cumsum(computed_s(run.method, run.schedule, run.compute_s))])[k]
     idle = 1 - busy_s / np.where(time_s > 0, N * time_s, np.inf)
     return {"hop": hop, "time_s": time_s, "comm_units": units, "bytes": sent, "idle": idle}
 

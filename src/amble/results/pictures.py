@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from amble import methods
 from amble.drawing import headline, new_figure
 from amble.errors import AmbleError, need
 from amble.look import COLOURS, PAPER, QUIET, look
 from amble.results.reading import Readable
 from amble.schedule.rounds import Rounds
+from amble.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 AGENTS_NAMED_MAX = 120
 STEPS_DRAWN = 4
 LABEL_SHARE = 0.035  # of the time line's width, that the label of a hop needs
+MESSAGES_SHOWN = 6  # of each agent's messenger, in the time line of a pair method
 STRAGGLES = 0.05  # a factor that differs so little from 1 is that of no straggler
 ABOUT_WIDTH = 84  # characters below the headline of the network
 STRAGGLERS_NAMED = 4  # in a title; of more, only their number
@@ -43,8 +46,8 @@ def network_figure(run: Readable) -> "Figure":
     if named:
         for i, (x, y) in enumerate(points):
             axes.text(x, y, str(i), ha="center", va="center", fontsize=6, zorder=4)
-    how = "rounds, no tokens"
-    if not isinstance(schedule, Rounds):
+    how = "agents average in pairs, no tokens" if methods.is_pair(run.method) else "rounds, no tokens"
+    if not isinstance(schedule, Rounds) and methods.walks(run.method):
         how = f"arrows: each token's first {STEPS_DRAWN} steps"
         for m in range(run.method.tokens):
             _draw_token(axes, points, schedule.agent[schedule.token == m][: STEPS_DRAWN + 1], m)
@@ -87,6 +90,8 @@ def timeline_figure(run: Readable, hops: int = 40, first: int = 0) -> "Figure":
     """
     if isinstance(run.schedule, Rounds):
         return _rounds_figure(run, max(1, hops // run.network.agents))
+    if methods.is_pair(run.method):
+        return _pairs_figure(run, hops)
     shown = run.schedule.first(hops)
     if shown.hops == 0:
         raise AmbleError("this run has no hops, so there is no time line to draw.")
@@ -148,13 +153,39 @@ def _rounds_figure(run: Readable, rounds: int) -> "Figure":
     return figure
 
 
+def _pairs_figure(run: Readable, hops: int) -> "Figure":
+    """Pairs: a bar is a gradient, a line a messenger on its way to a neighbour or back."""
+    assert isinstance(run.schedule, Schedule)
+    N = run.network.agents
+    shown = run.schedule.first(max(hops, MESSAGES_SHOWN * N))
+    end, busy = float(shown.time_s[-1]) if shown.hops else 0.0, np.zeros(N)
+    figure = new_figure(11, 1.4 + min(12.0, 0.25 * N))
+    axes = figure.subplots()
+    for i in range(N):
+        mine = np.flatnonzero(shown.token == i)
+        begins = shown.time_s[mine][shown.agent[mine] == i]
+        ends = np.minimum(begins + run.compute_s[i], end)
+        busy[i] = (ends - begins).sum()
+        axes.plot(shown.time_s[mine], shown.agent[mine], color=QUIET, lw=0.5, alpha=0.5)
+        axes.hlines(np.full(len(begins), i), begins, ends, color=COLOURS[0], lw=4)
+        axes.vlines(begins, i - 0.35, i + 0.35, color=PAPER, lw=1.5)  # where one gradient ends and the next begins
+    axes.set_yticks(range(N), [f"agent {i}" for i in range(N)], fontsize=7)
+    axes.set_xlim(left=0)
+    axes.ticklabel_format(axis="x", style="sci", scilimits=(-2, 3))
+    axes.set_xlabel("virtual time (s); a line is a model on its way to a neighbour, or the change on its way back")
+    axes.spines.left.set_visible(False)
+    about = f"{run.label} on {run.problem['name']}: the first {shown.hops} visits of its messengers"
+    headline(figure, _busiest(busy / (end or 1.0), 0), about + stragglers(run))
+    return figure
+
+
 def _busiest(share: Any, first: int) -> str:
     """Which agent computes most of the time that is shown, and how much the others do."""
     i = int(np.argmax(share))
     if len(share) == 1 or share.min() == share[i]:
-        return f"Every agent computes {100 * share[i]:.2g} % of this time"
+        return f"Every agent computes {100 * share[i]:.3g} % of this time"
     others = np.delete(share, i).mean()
-    return f"Agent {i + first} computes {100 * share[i]:.2g} % of this time, the others {100 * others:.2g} % on average"
+    return f"Agent {i + first} computes {100 * share[i]:.3g} % of this time, the others {100 * others:.2g} % on average"
 
 
 def stragglers(run: Readable) -> str:

@@ -24,6 +24,7 @@ from amble.results.pooling import sums_at
 from amble.results.reaching import time_to
 from amble.results.saved import write
 from amble.results.tables import Given
+from amble.schedule.cost import idle_shares
 from amble.schedule.rounds import Rounds
 from amble.schedule.schedule import Schedule
 from amble.schedule.timing import Timing
@@ -137,6 +138,11 @@ class Run:
         if isinstance(self.schedule, Rounds):
             return () if self.schedule.hops else tuple(everyone)
         return tuple(sorted({*everyone} - {*self.schedule.agent.tolist()}))
+
+    @property
+    def idle(self) -> Array:
+        """Of each agent, the share of the run's time in which it did not compute."""
+        return idle_shares(self.method, self.schedule, self.compute_s)
 
     @property
     def label(self) -> str:

@@ -8,9 +8,11 @@ import numpy as np
 
 from amble.arrays import Array
 from amble.losses.objective import Objective
-from amble.methods import Method, agrees, is_round, rules
+from amble.methods import Method, agrees, is_pair, is_round, rules
 from amble.methods.optional import own_flops
 from amble.problem.problem import Problem
+from amble.schedule.rounds import Rounds
+from amble.schedule.schedule import Schedule
 from amble.schedule.timing import Timing
 
 FLOPS_PER_S = 1e9  # the fixed cost model's agent: one operation per nanosecond
@@ -70,7 +72,7 @@ def measured(method: Method, problem: Problem, clock: Callable[[], float] = time
 def visits_of(
     method: Method, timed: int, problem: Problem, start: Array
 ) -> Callable[[int, Objective, Any, Array], Any]:
-    """One visit of a token, or one round of one agent: from what agent i remembers before to what it does after."""
+    """One visit of a token, or one step of an agent: from what agent i remembers before to what it does after."""
     if agrees(method):
 
         def agreed(i: int, f: Objective, agent: Any, heard: Array) -> Any:  # noqa: ARG001
@@ -80,6 +82,8 @@ def visits_of(
         return agreed
     if is_round(method):
         return lambda i, f, agent, heard: method.round(f, agent, heard, np.float64(1.0))  # noqa: ARG005
+    if is_pair(method):
+        return lambda i, f, agent, heard: method.pair(f, agent)  # noqa: ARG005
     rule = rules(method, None, problem.penalty)
     slots, token = [rule.slot(start) for _ in range(timed)], rule.token(start, problem.agents, 0)
 
@@ -89,3 +93,25 @@ def visits_of(
         return agent
 
     return visit
+
+
+def computed_s(method: Method, schedule: Schedule, compute_s: Array) -> Array:
+    """The compute seconds that end at each hop. Of a pair method's, the gradient that is done when its messenger leaves
+    home again: an agent computes while the messenger is away."""
+    if not is_pair(method):
+        return np.where(schedule.visits, compute_s[schedule.agent], 0.0)
+    home = schedule.agent == schedule.token
+    home[np.unique(schedule.token, return_index=True)[1]] = False  # the first time, no gradient is done
+    return np.where(home, compute_s[schedule.agent], 0.0)
+
+
+def idle_shares(method: Method, schedule: Schedule | Rounds, compute_s: Array) -> Array:
+    """Of each agent, the share of the schedule's time in which it did not compute."""
+    if schedule.hops == 0 or schedule.time_s[-1] == 0:
+        return np.ones(len(compute_s))
+    if isinstance(schedule, Rounds):
+        busy_s = schedule.hops * compute_s
+    else:
+        busy_s = np.zeros(len(compute_s))
+        np.add.at(busy_s, schedule.agent, computed_s(method, schedule, compute_s))
+    return np.asarray(1 - busy_s / schedule.time_s[-1])

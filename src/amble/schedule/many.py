@@ -13,6 +13,7 @@ import numpy as np
 
 from amble.arrays import Array
 from amble.errors import need
+from amble.networks.errands import Errands
 from amble.networks.walks import Walk
 from amble.schedule.schedule import HOPS_MAX, Schedule, Travel, arrive, check_clock, never_reached
 
@@ -23,7 +24,7 @@ BLOCK_LEAST, BLOCK, BLOCK_MOST = 1 << 9, 1 << 11, 1 << 14  # arrivals per call; 
 class Trip(NamedTuple):
     """What a schedule follows from, besides the limits."""
 
-    walk: Walk
+    walk: Walk | Errands
     tokens: int
     compute_s: Array
     link: Array  # of timing.link
@@ -112,7 +113,7 @@ def _stacked(tables: Sequence[Any]) -> Any:
 def _blocks() -> Any:
     import jax
 
-    def loop(length: int, walk: Walk, compute_s: Any, link: Any, seed: Any, state: Travel) -> Any:
+    def loop(length: int, walk: Walk | Errands, compute_s: Any, link: Any, seed: Any, state: Travel) -> Any:
         def arrivals(state: Travel, _: None) -> Any:
             return jax.vmap(arrive, in_axes=(0, 0, 0, 0, 0, None))(walk, compute_s, link, seed, state, None)
 

@@ -3,6 +3,7 @@
 Every token is always about to arrive somewhere. The loop takes the earliest arrival (ties: the lowest token), lets it
 wait until its agent is free, adds the visit's compute seconds, and sends the token on by the walk: its next arrival.
 Arrivals are handled in order of time, so tokens that reach a busy agent wait their turn, first come, first served.
+Messengers on errands (networks/errands.py) have another clock: see `on_errand`.
 
 A hop is reported at the time its visit ends. Visits end in another order than they begin only among the last visits of
 each token, at most M of them, so K + M arrivals, sorted by end, begin with the first K hops of the endless schedule:
@@ -21,6 +22,7 @@ import numpy as np
 from amble.arrays import Array, Flags, Indices, namespace
 from amble.compiling.kept import kept_programs
 from amble.errors import AmbleError, need
+from amble.networks.errands import Errands
 from amble.networks.meetings import DELIVER, VISIT
 from amble.networks.network import Network
 from amble.networks.walks import Meetings, Walk, put, take
@@ -65,7 +67,7 @@ class Schedule(NamedTuple):
 
 def plan_hops(
     network: Network,
-    walk: Walk,
+    walk: Walk | Errands,
     timing: Timing,
     *,
     tokens: int,
@@ -138,20 +140,25 @@ class Travel(NamedTuple):
     free_s: Any
 
 
-def arrive(walk: Walk, compute_s: Any, link: Any, seed: Any, state: Travel, _: None) -> tuple[Travel, tuple[Any, ...]]:
+def arrive(
+    walk: Walk | Errands, compute_s: Any, link: Any, seed: Any, state: Travel, _: None
+) -> tuple[Travel, tuple[Any, ...]]:
     """One arrival: wait, compute, leave for the next agent."""
     xp = namespace(state.arrival_s)
     token = xp.argmin(state.arrival_s).astype(xp.int32)
     agent = take(state.agent, token)
     role = walk.role_of(state.memory, token) if isinstance(walk, Meetings) else None
-    arrived_s = take(state.arrival_s, token)
-    ends = xp.maximum(arrived_s, take(state.free_s, agent)) + take(compute_s, agent)
-    if role is None:
-        free_s = put(state.free_s, agent, ends)
-        ends = take(free_s, agent)  # read back, so that the old array is not kept alive by a copy at every hop
+    if isinstance(walk, Errands):
+        ends, free_s = on_errand(state, token, agent, take(compute_s, agent))
     else:
-        free_s = put(state.free_s, agent, xp.where(role == VISIT, ends, take(state.free_s, agent)))
-        ends = xp.where(role == VISIT, take(free_s, agent), arrived_s)
+        arrived_s = take(state.arrival_s, token)
+        ends = xp.maximum(arrived_s, take(state.free_s, agent)) + take(compute_s, agent)
+        if role is None:
+            free_s = put(state.free_s, agent, ends)
+            ends = take(free_s, agent)  # read back, so that the old array is not kept alive by a copy at every hop
+        else:
+            free_s = put(state.free_s, agent, xp.where(role == VISIT, ends, take(state.free_s, agent)))
+            ends = xp.where(role == VISIT, take(free_s, agent), arrived_s)
     hop, name = take(state.hop, token), token.astype(xp.uint64)
     following, memory = walk.step(xp, state.memory, token, agent, draw(xp, seed, name, hop, WALK), seed)
     u = draw(xp, seed, name, hop, LINK)
@@ -173,12 +180,22 @@ def arrive(walk: Walk, compute_s: Any, link: Any, seed: Any, state: Travel, _: N
     return after, hop_done if role is None else (*hop_done, role)
 
 
+def on_errand(state: Travel, token: Any, agent: Any, compute_s: Any) -> tuple[Any, Any]:
+    """When a messenger leaves, and until when every agent is busy: at home it waits for its agent, who begins the next
+    gradient when it leaves; elsewhere it leaves at once."""
+    xp = namespace(state.arrival_s)
+    arrival_s, free_s = take(state.arrival_s, token), take(state.free_s, agent)
+    home = agent == token
+    leaves_s = xp.where(home, xp.maximum(arrival_s, free_s), arrival_s)
+    return leaves_s, put(state.free_s, agent, xp.where(home, leaves_s + compute_s, free_s))
+
+
 @cache
 def _block() -> Any:
     """The compiled loop over one block of arrivals; JAX is imported when the first schedule is made."""
     import jax
 
-    def loop(walk: Walk, state: Travel, compute_s: Any, link: Any, seed: Any) -> Any:
+    def loop(walk: Walk | Errands, state: Travel, compute_s: Any, link: Any, seed: Any) -> Any:
         return jax.lax.scan(partial(arrive, walk, compute_s, link, seed), state, None, length=BLOCK)
 
     return jax.jit(loop, donate_argnums=1)

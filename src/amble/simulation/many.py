@@ -13,7 +13,6 @@ from amble.compiling.kept import kept_programs
 from amble.engines.lane_program import RECORDS, Progress
 from amble.engines.lanes import BLOCK, Lanes, lanes_that_fit, shape_of
 from amble.errors import need
-from amble.networks import walks
 from amble.problem.problem import Problem
 from amble.progress import interruptible
 from amble.results.history import with_histories
@@ -21,7 +20,7 @@ from amble.results.run import Run
 from amble.schedule.many import Trip, plan_many
 from amble.schedule.rounds import Rounds
 from amble.schedule.schedule import Schedule
-from amble.simulation.planning import lap_hops, limits, plan, reason, record_hops
+from amble.simulation.planning import lap_hops, limits, moves_of, plan, reason, record_hops
 from amble.simulation.running import PIECE_S, stages
 from amble.simulation.telling import told
 
@@ -244,10 +243,9 @@ def schedule_key(run: Run) -> tuple[Any, ...]:
     walk = run.walk if isinstance(run.walk, str) else id(run.walk)
     units = methods.round_units(run.method, run.network) if methods.is_round(run.method) else 0
     cost = run.timing, run.compute_s.tobytes(), run.message_bytes, units
-    return id(run.network), walk, run.seed, methods.tokens(run.method), *cost
+    return id(run.network), walk, run.seed, methods.tokens_among(run.method, run.network.agents), *cost
 
 
 def trip(run: Run) -> Trip:
-    tokens = methods.tokens(run.method)
-    walk = walks.walk_for(run.walk, run.network, tokens, run.seed)
+    walk, tokens = moves_of(run)
     return Trip(walk, tokens, run.compute_s, run.timing.link(run.message_bytes), run.seed)

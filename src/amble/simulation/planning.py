@@ -8,6 +8,7 @@ from amble import methods
 from amble.errors import AmbleError, is_number, is_whole
 from amble.methods import Method
 from amble.networks import walks
+from amble.networks.errands import Errands, errands
 from amble.networks.network import layers
 from amble.problem.problem import Problem
 from amble.results.run import Run
@@ -39,7 +40,7 @@ def limits(
             raise AmbleError(f"{name}={value!r} was given; it must be above zero{', a whole number' if count else ''}.")
     N = problem.agents
     if rounds is not None and not methods.is_round(method):
-        raise AmbleError(f"{method.label} walks and has no rounds; give hops={rounds * N} for as many visits.")
+        raise AmbleError(f"{method.label} has no rounds; give hops={rounds * N} for as many visits.")
     if all(value is None for value in (hops, rounds, time_s, comm_units)):
         hops = LAPS_MAX * N if tolerance else HOPS_DEFAULT
     if methods.is_round(method) and hops is not None:
@@ -67,8 +68,16 @@ def plan(run: Run, stop: dict[str, Any]) -> Schedule | Rounds:
         if methods.agrees(run.method):
             parts["layers"] = [len(layer) for layer in layers(run.network)[1:]]
         return round_plan(run, parts, **stop)
-    walk = walks.walk_for(run.walk, run.network, run.method.tokens, run.seed)
-    return scheduling.plan_hops(run.network, walk, run.timing, tokens=run.method.tokens, **parts, **stop)
+    walk, tokens = moves_of(run)
+    return scheduling.plan_hops(run.network, walk, run.timing, tokens=tokens, **parts, **stop)
+
+
+def moves_of(run: Run) -> tuple[walks.Walk | Errands, int]:
+    """Where tokens, or messengers, go, and how many there are."""
+    tokens = methods.tokens_among(run.method, run.network.agents)
+    if methods.is_pair(run.method):
+        return errands(run.network), tokens
+    return walks.walk_for(run.walk, run.network, tokens, run.seed), tokens
 
 
 def round_plan(

@@ -250,7 +250,7 @@ def trial(run: Run, problem: Problem, reading: str = "") -> Trial:
     last = len(run.recorded) - 1
     at = [0, *np.unique(np.geomspace(1, last, SAMPLES).round().astype(int)).tolist()] if last else [0]
     hops = [int(run.recorded[k]) for k in at]
-    gossip = methods.is_round(run.method) and run.method.hears != "mean"
+    gossip = methods.is_pair(run.method) or (methods.is_round(run.method) and run.method.hears != "mean")
     with np.errstate(all="ignore"):
         sets = models_at(run, problem, hops) if gossip else [records[[k]] for k in at]
         losses = [float(np.mean([float(problem.value(x)) for x in models])) for models in sets]
@@ -260,7 +260,7 @@ def trial(run: Run, problem: Problem, reading: str = "") -> Trial:
 
 
 def models_at(run: Run, problem: Problem, rounds: list[int]) -> list[Array]:
-    """The agents' models after so many rounds. A run keeps the last ones only, so its rounds are replayed."""
+    """The agents' models after so many rounds or hops. A run keeps the last ones only, so it is replayed."""
     machine = engines.engine_for("auto", run.method, problem, run.network, run.start)
     state, done, models = machine.start(), 0, []
     for count in rounds:

@@ -142,9 +142,9 @@ def _check_steps(method: Any, f: Any, xp: Any, array: Any) -> None:
 def _begin(method: Any, f: Any, xp: Any) -> tuple[Any, ...]:
     rule, zero = methods.rules(method), xp.zeros(UNKNOWNS)
     agent = rule.agent(f, zero)
-    return (
-        (agent,) if methods.is_round(method) else (agent, rule.slot(zero), rule.token(zero, AGENTS, method.tokens - 1))
-    )
+    if methods.is_round(method):
+        return (agent,)
+    return agent, rule.slot(zero), rule.token(zero, AGENTS, methods.tokens_among(method, AGENTS) - 1)
 
 
 def _step(method: Any, f: Any, xp: Any, state: tuple[Any, ...], k: int) -> tuple[Any, ...]:
@@ -163,7 +163,7 @@ def _step(method: Any, f: Any, xp: Any, state: tuple[Any, ...], k: int) -> tuple
 
 
 def _model(method: Any, state: tuple[Any, ...]) -> Any:
-    return state[0].x if methods.is_round(method) else methods.rules(method).estimate(state[2])
+    return methods.rules(method).estimate(state[2]) if methods.walks(method) else state[0].x
 
 
 def check_pure(method: Any) -> None:

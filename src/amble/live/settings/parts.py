@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from amble import methods
 from amble.errors import AmbleError, is_number
 from amble.live import toml
-from amble.methods.protocol import Method, TokenMethod, is_round
+from amble.methods.protocol import Method, TokenMethod, is_round, walks
 
 TOKENS_MAX = 64
 PAUSE_MAX_S = 10.0
@@ -53,10 +53,11 @@ def make_method(table: Any) -> TokenMethod:
     if not isinstance(table, dict) or "name" not in table:
         raise AmbleError('the run has no method; add a table [method] with name = "Relay", for example.')
     method: Method = methods.from_settings(table["name"], {key: value for key, value in table.items() if key != "name"})
-    if is_round(method):
-        walking = [label for label, kind in methods.METHODS.items() if not is_round(kind)]
+    if not walks(method):
+        walking = [label for label, kind in methods.METHODS.items() if walks(kind)]
+        how = "rounds" if is_round(method) else "pairs"
         raise AmbleError(
-            f"{method.label} was given; it works in rounds and has no tokens: choose {', '.join(walking[:-1])} "
+            f"{method.label} was given; it works in {how} and has no tokens: choose {', '.join(walking[:-1])} "
             f"or {walking[-1]}."
         )
     if method.tokens > TOKENS_MAX:
