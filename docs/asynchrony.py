@@ -25,7 +25,7 @@ FAMILIES = {
 LEVELS = ("1 %", "0.1 %")
 BUDGET = 2000.0  # the time of a run, in messages
 SHOWN_IDLE = ("Relay", "Relay, 10 tokens", "AD-PSGD", "D-ADMM", "FedAvg")
-TITLE = "{}: the fastest method of each kind (median of 10 seeds; x: none within the budget)"
+TITLE = "{}: the fastest of each kind (x: none within the budget)"
 NEAR = 1.2  # two times that differ by less are called equal
 Cells = dict[str, dict[str, Any]]
 

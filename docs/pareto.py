@@ -99,6 +99,7 @@ def draw(kept: dict[str, Points], path: Path) -> None:
             lw=1.2,
             zorder=3,
         )
+        taken: dict[tuple[float, float], int] = {}
         for label, each in there.items():
             own, mine = label.startswith(RELAY), (1e3 * each["time_s"], max(each["bytes"], least) / 1e3)
             if not own:
@@ -107,8 +108,15 @@ def draw(kept: dict[str, Points], path: Path) -> None:
             colour = COLOURS[0] if own else COLOURS[1] if label in best else QUIET
             weight = "bold" if label in best else "normal"
             panel.annotate(
-                shown, mine, (4, 4), textcoords="offset points", fontsize=6.5, color=colour, fontweight=weight
+                shown,
+                mine,
+                (4, 4 - 8 * taken.setdefault(mine, 0)),
+                textcoords="offset points",
+                fontsize=6.5,
+                color=colour,
+                fontweight=weight,
             )
+            taken[mine] += 1
         panel.set_xscale("log")
         panel.set_yscale("log")
         panel.margins(0.12)
