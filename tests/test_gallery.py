@@ -94,9 +94,9 @@ def check(printed, wanted):
     assert CHECKER.check_output(wanted, printed, doctest.ELLIPSIS), f"it prints\n{printed}\ninstead of\n{wanted}"
 
 
-def test_there_are_eight_examples():
+def test_there_are_nine_examples():
     assert list(EXAMPLES) == list(PRINTED)
-    assert len(EXAMPLES) == 8
+    assert len(EXAMPLES) == 9
     assert set(PICTURES) | set(NOTEBOOKS) == set(EXAMPLES)
 
 
