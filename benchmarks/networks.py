@@ -31,6 +31,8 @@ METHODS: dict[str, tuple[Any, tuple[float, ...]]] = {
     "Relay, gradient": (lambda _: amble.Relay(form="gradient"), (0.1, 0.3, 1.0, 3.0, 10.0)),  # 1 / smoothness
     "FedAvg, 5 steps": (lambda a: amble.FedAvg(alpha=a, local_steps=5), ALPHAS),
     "DGD": (lambda a: amble.DGD(alpha=a), ALPHAS),
+    "FedAvg, 5 steps, 10 times the messages": (lambda a: amble.FedAvg(alpha=a, local_steps=5), ALPHAS),
+    "DGD, 10 times the messages": (lambda a: amble.DGD(alpha=a), ALPHAS),
     "TokenSGD": (lambda a: amble.TokenSGD(alpha=a), ALPHAS),
     "TokenSGD, 5 steps": (lambda a: amble.TokenSGD(alpha=a, local_steps=5), ALPHAS),
     "TokenSGD, 5 steps, mix 0.5": (lambda a: amble.TokenSGD(alpha=a, local_steps=5, mix=0.5), ALPHAS),
@@ -103,6 +105,7 @@ def problem_of(train, test, split: dict[str, Any], seed: int, agents: int = AGEN
 
 def trained(name: str, number: float, problem: amble.Problem, seed: int, units: int) -> amble.Run:
     method = METHODS[name][0](number)
+    units = 10 * units if name.endswith("10 times the messages") else units
     network = amble.networks.random(AGENTS, 0.5, seed=seed)
     each = max(1, units // 40)
     if isinstance(method, amble.FedAvg | amble.DGD):
@@ -171,6 +174,41 @@ def first_record(run: amble.Run, goal: float) -> int | None:
     return int(reached[0]) if len(reached) else None
 
 
+def tables(folder: Path) -> None:
+    """Rewrites the tables of docs/networks.md from the figures that were kept."""
+    page = folder / "networks.md"
+    text = page.read_text()
+    for name in ("digits", "usps"):
+        begin, end = f"<!-- made: {name} -->\n", f"<!-- end: {name} -->"
+        before, _, rest = text.partition(begin)
+        made = table(json.loads((folder / f"networks-{name}.json").read_text()))
+        text = before + begin + made + end + rest.partition(end)[2]
+    page.write_text(text)
+
+
+def table(result: dict[str, Any]) -> str:
+    splits = {name: result["splits"][name] for name in SPLITS if name in result["splits"]}
+    measured = {row["method"] for rows in splits.values() for row in rows}
+    names = [name for name in METHODS if name in measured]
+    lines = [f"| method | {' | '.join(splits)} |", "|---" * (1 + len(splits)) + "|"]
+    for name in names:
+        cells = [next((cell(row) for row in rows if row["method"] == name), "-") for rows in splits.values()]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    line = result["centralised"]
+    lines.append(
+        f"| *centralised* | {np.mean(line):.3f} ({min(line):.3f} to {max(line):.3f}) |" + " |" * (len(splits) - 1)
+    )
+    return "\n".join(lines) + "\n"
+
+
+def cell(row: dict[str, Any]) -> str:
+    accuracy, reached = row["accuracy"], [units for units in row["units_to"] if units is not None]
+    cost = (
+        f"{int(np.median(reached)):,}" if len(reached) == len(accuracy) else f"{len(reached)} of {len(accuracy)} seeds"
+    )
+    return f"{np.mean(accuracy):.3f} ({min(accuracy):.3f} to {max(accuracy):.3f}); {cost}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="digits", choices=("digits", "usps"))
@@ -179,7 +217,11 @@ def main() -> None:
     parser.add_argument("--splits", nargs="+", default=list(SPLITS))
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--json", type=Path, help="keeps the figures there")
+    parser.add_argument("--tables", action="store_true", help="only rewrite the tables of docs/networks.md")
     chosen = parser.parse_args()
+    if chosen.tables:
+        tables(Path(__file__).resolve().parents[1] / "docs")
+        return
     data = rows_of(chosen.data)
     train, validation, test = data
     number = max(ALPHAS, key=lambda a: centralised(train, validation, a, TUNING_SEED, chosen.units))

@@ -72,6 +72,13 @@ WPG with 2 tokens, stopped by hops
 largest relative difference of a coefficient below 1e-9: True
 of a standard error: True
 """,
+    "plot_9_network": """\
+WPG (alpha=1): accuracy 0..., of the last ten records 0.8... to 0.9...
+TokenSGD (alpha=0.03, step=momentum): accuracy 0.9..., of the last ten records 0.8... to 0.9...
+TokenSGD (alpha=0.1, local_steps=5): accuracy 0.9..., of the last ten records 0.9... to 0.9...
+FedAvg (alpha=0.3, local_steps=5): accuracy 0.8..., of the last ten records 0.7... to 0.8...
+{'A': (9, 16), 'B': (256, 10), 'b': (10,)}
+""",
 }
 PICTURES = {
     "plot_1_figure_3": {"figure-3.png"},
@@ -80,6 +87,7 @@ PICTURES = {
     "plot_4_topology": {"network.png"},
     "plot_6_token_rules": {"token-rules.png"},
     "plot_7_live": {"timeline.png", "predicted.png"},
+    "plot_9_network": {"network.png"},
 }
 
 
@@ -87,9 +95,9 @@ def check(printed, wanted):
     assert CHECKER.check_output(wanted, printed, doctest.ELLIPSIS), f"it prints\n{printed}\ninstead of\n{wanted}"
 
 
-def test_there_are_eight_examples():
+def test_there_are_nine_examples():
     assert list(EXAMPLES) == list(PRINTED)
-    assert len(EXAMPLES) == 8
+    assert len(EXAMPLES) == 9
     assert set(PICTURES) | set(NOTEBOOKS) == set(EXAMPLES)
 
 

@@ -50,8 +50,9 @@ class TokenSGD:
         alpha_k  after k hops of the token: alpha ("constant"), alpha / sqrt(1 + k/span) ("sqrt"), or
                  alpha/2 (1 + cos(pi min(1, k/span))) ("cosine")
     u, v and t travel with the token, which makes its messages two or three times as long, or stay at each agent
-    (memory). With label skew a token forgets the labels of earlier agents: mix draws it back to the model that it left
-    here a lap ago, mu keeps local steps near w_0, and several tokens meet in the agents' x_i.
+    (memory). With label skew a token forgets the labels of earlier agents if its steps are large: mu keeps local steps
+    near w_0. mix, and several tokens, which meet in the agents' x_i, are for agents with similar data
+    (docs/networks.md).
 
     Parameters
     ----------

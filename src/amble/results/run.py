@@ -1,8 +1,8 @@
 """Run: settings, seed, schedule, recorded models and costs. Everything shown to a person is computed from a Run."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,12 +35,19 @@ from amble.tracking.record import Record, record_of
 STOPPED = ("hops", "rounds", "time_s", "comm_units", "tolerance", "metric", "interrupted", "diverged", "lost")
 
 
+SETTINGS_SHOWN = 6  # in a label, of one method
+
+
 def settings_text(method: Method, tuned: str | None = None) -> str:
     """A method's settings in a few words; the one that was tuned without its value, which depends on the seed."""
     settings = methods.settings(method)
     rule, form = settings.pop("token_rule", None), settings.pop("form", None)
     if settings.get("tokens") == 1 and not methods.is_round(method):
         settings.pop("tokens")
+    if len(settings) > SETTINGS_SHOWN:  # then those that are as they are by default are left out, but for the first
+        usual = {field.name: field.default for field in fields(cast(Any, method))}
+        first = methods.tunable(method)
+        settings = {key: value for key, value in settings.items() if key == first or value != usual[key]}
     shown = {key: f"{value:g}" if is_number(value) else str(value) for key, value in settings.items()}
     parts = [
         f"{key} tuned" if key == tuned else f"{key}={shown[key]}"

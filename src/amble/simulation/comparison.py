@@ -188,6 +188,7 @@ def compare(
     time_s: float | None = None,
     comm_units: int | None = None,
     tolerance: float | None = None,
+    metric: float | None = None,
     walk: Any = "auto",
     timing: Any = "paper",
     seed: int = 0,
@@ -207,8 +208,8 @@ def compare(
     Parameters
     ----------
     methods : a list of methods with their settings
-    problem, network, hops, rounds, time_s, comm_units, tolerance, walk, timing, seed, start, every, optimum, engine,
-    progress : as of `simulate`
+    problem, network, hops, rounds, time_s, comm_units, tolerance, metric, walk, timing, seed, start, every, optimum,
+    engine, progress : as of `simulate`
     penalised : the same, for those of the methods that minimise an F; at least one must
     tune : choose the step or penalty of every method first, by pilot runs; or a list, one value per method
     on_record : as of `simulate`; a record says the number of its run
@@ -252,6 +253,7 @@ def compare(
         "time_s": time_s,
         "comm_units": comm_units,
         "tolerance": tolerance,
+        "metric": metric,
         "walk": walk,
         "timing": timing,
         "seed": seed,
