@@ -59,7 +59,7 @@ def test_a_saved_run_is_read_and_drawn(file, tmp_path):
     run = amble.load_run(file)
     assert run.method.label.lower() == file.stem
     problem = amble.split(amble.load("diabetes"), agents=4, seed=0, weights="agents")
-    whole = amble.simulate(run.method, problem, run.network, hops=20, progress=False)
+    whole = amble.simulate(run.method, problem, run.network, walk=run.walk, hops=20, progress=False)
     np.testing.assert_allclose(run.model, whole.model, rtol=1e-9)
     np.testing.assert_allclose(run.models, whole.models, rtol=1e-9)
     np.testing.assert_allclose(run.history["metric"], whole.history["metric"], rtol=1e-9)

@@ -104,9 +104,9 @@ def test_the_citation_names_this_version_and_the_paper_of_the_readme():
 GLOSSARY = ROOT / "docs/glossary.md"
 NOUNS = [
     "account", "agent", "agreement", "authority", "batch", "board", "bundle", "custody", "cycle", "epoch",
-    "generation", "gift", "hop", "journal", "lane", "lap", "lease", "ledger", "loss", "messenger", "neighbour",
-    "objective", "pair", "params", "patience", "reading", "record", "recount", "reissue", "replay", "role", "round",
-    "slot", "split", "stage", "survey", "sweep", "token", "unit", "virtual time", "visit", "walk",
+    "generation", "gift", "hop", "journal", "lane", "lap", "lease", "ledger", "loss", "meeting", "messenger",
+    "neighbour", "objective", "pair", "params", "patience", "reading", "record", "recount", "reissue", "replay", "role",
+    "round", "slot", "split", "stage", "survey", "sweep", "token", "unit", "virtual time", "visit", "walk",
 ]  # fmt: skip
 WITHOUT = (GLOSSARY, ROOT / "CHANGELOG.md")  # a list of changes is not read from its beginning
 PAGES = [page for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")) if page not in WITHOUT]

@@ -10,7 +10,8 @@ entries (a ledger's version counts its token's visits):
     ledger_m += gift - last gift;  version_m += 1
 
 So tokens profit from each other as fast as their ledgers spread: fast if their walks cross (`cycles`, `stretches`), but
-no faster than one token if they follow each other round one cycle. A message is M ledgers.
+no faster than one token if they follow each other round one cycle. A message is M ledgers. Nobody waits for anybody, so
+this is what live runs do; tokens of a simulation meet by default (methods/meetings.py).
 """
 
 from dataclasses import dataclass

@@ -58,7 +58,7 @@ ASSUMPTIONS = (
     "Classification: logistic loss for two classes, softmax for ten; the paper names no loss.",
     "The captions' K = 5 is taken as the number of walks M, and tau_IS as I-BCD's tau. alpha is WPG's step.",
     "Walks: each token goes round a Hamiltonian cycle, as the paper's do; the five tokens start apart. Relay's five "
-    "tokens, which share one account, walk stretches of it.",
+    "tokens, which share one account, each have a stretch of it and meet once in a lap.",
     "gAPI-BCD: the paper gives no rho; ours is the smoothness of each agent's own loss, and tau that of API-BCD.",
     "The paper does not say which model it plots: the tokens' mean and the mean of the agents' x are both shown.",
     "Time: a hop takes U(1e-5, 1e-4) s, as in the paper. A visit takes what it took on this machine, in NumPy on one "

@@ -254,7 +254,8 @@ def check_names(method: Any) -> None:
     for engine in ENGINES:
         states, models = [], []
         for known, over, along in ((problem, network, schedule), (renamed, turned, other)):
-            machine = engines.engine_for(engine, methods.check(method, known), known, over)
+            meets = getattr(along, "role", None) is not None
+            machine = engines.engine_for(engine, methods.check(method, known), known, over, meets=meets)
             state = machine.advance(machine.start(), along, 0, along.hops)
             models.append(machine.read(state))
             states.append(leaves_of(state.on_numpy()))
