@@ -50,3 +50,13 @@ def test_full_relay_converges_where_newton_diverges():
     options = {"start": np.array([100.0]), "hops": 80, "engine": "plain", "progress": False}
     run = amble.simulate(amble.Relay(form="full"), problem, "complete", **options)
     assert run.history["distance"][-1] < 1e-9
+
+
+@pytest.mark.parametrize(("start", "converges"), [(10.0, True), (100.0, False)])
+def test_the_counter_example_of_the_theory(start, converges):
+    """Three agents, c = 0, 1 and 7: after 60 laps from 100 the model is still far away; from 10 they converge."""
+    problem = amble.Problem.from_objectives([Root(0.0), Root(1.0), Root(7.0)], 1)
+    options = {"start": np.array([start]), "hops": 180, "engine": "plain", "progress": False}
+    run = amble.simulate(amble.Relay(form="full"), problem, "complete", **options)
+    assert (run.history["distance"][-1] < 1e-9) == converges
+    assert converges or run.history["distance"][-1] > 1e5
