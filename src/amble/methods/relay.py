@@ -18,7 +18,7 @@ FROZEN = 1e-9  # relative residual below which beta stays: what is left of the r
 GUARD, GUARD_MAX = 1e-6, 1e3  # of each unknown's own curvature: the full form's Levenberg term while the token moves
 GROWTH, DECAY = 4.0, 2.0  # of the guard: where the token turns back, and where it does not
 FIT = 1.25  # a loss up to this many times its parabola is no reason to lift it, once moves halve
-LIFT_MAX = 1e3  # times the curvature along the last step
+LIFT_MAX = 1e6  # times the curvature along the last step: a larger one would be all that is left of the others' gifts
 ROUNDING = 1e-12  # of a loss: a smaller difference between two losses says nothing
 REACH = 2.0  # of the linear predictor between two visits: exp(2) is the factor by which a curvature may change
 
@@ -70,7 +70,7 @@ class Relay:
               halves at any other
         lift  H is made steeper along the agent's last step d where the loss at its beginning lies above the parabola
               at its end, so that the parabola meets it: D = diagonal of H, b = 1/2 d'Hd, a = f(x - d) - f(x) + g.d
-              H + 2 (a - b) Dd (Dd)' / (d'Dd)^2   if a > b (a > 1.25 b once steps halve); a is at most 1,000 b
+              H + 2 (a - b) Dd (Dd)' / (d'Dd)^2   if a > b (a > 1.25 b once steps halve); a counts as at most 1e6 b
         reach poisson, gamma and cox bend by an exponential, so H and grad f_i are taken at the point on the way from
               the agent's last one to z up to which no row's x.w changes by more than 2; near the end that is z.
               Logistic and softmax go on up to 4 in the root mean square over rows

@@ -54,7 +54,7 @@ def lap_hops(run: Run) -> int:
         return 1
     if not run.meets:
         return run.network.agents
-    walk = walks.walk_for(run.walk, run.network, run.method.tokens, run.seed)
+    walk = walks.walk_for(run.walk, run.network, methods.tokens(run.method), run.seed)
     assert isinstance(walk, walks.Meetings)
     return int(walk.lengths.sum())  # from one meeting to the next: between them the model may stand still for long
 
