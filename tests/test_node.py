@@ -190,6 +190,32 @@ def test_tokens_that_wait_share_a_transaction_and_none_is_answered_before_it(age
     assert all(stored[f"custody/{m}"].to == core.rows[f"custody/{m}"].to for m in (0, 1, 2))
 
 
+def test_a_token_goes_on_before_its_sender_is_told(agent):
+    """The next agent waits for it, and the sender for nothing."""
+    asked = []
+    ask, agent.ask = agent.ask, lambda *known: (asked.append(len(answers)), ask(*known))
+    answers = waiting(agent, (0,))
+    turn(agent)
+    assert asked[0] == 0
+    assert len(answers) == 1
+
+
+def test_a_share_that_has_not_changed_is_not_written_again(agent):
+    """Relay remembers nothing of a single token but the epoch."""
+    node, names = agent.node, []
+    write = node.keeping.put
+    node.keeping.put = lambda stage, rows, *known: (names.append(sorted(rows)), write(stage, rows, *known))
+    waiting(agent, (1,))
+    turn(agent)
+    left = node.core.rows["custody/1"].message
+    back = left._replace(hop=left.hop + 1, sender="b")
+    node.hear("b", wire.encode(node.shape, back), lambda _: None)
+    turn(agent)
+    visits = [each for each in names if "holder" in each]
+    assert visits == [["custody/1", "holder", "share/1", "sight/1"], ["custody/1", "holder", "sight/1"]]
+    assert node.journal.load().keys() == node.core.rows.keys()
+
+
 def test_a_visit_that_takes_longer_than_a_transaction_is_stored_on_its_own(agent):
     agent.node.keeping.write_s = 0.0
     answers = waiting(agent, (0, 1))

@@ -1,6 +1,7 @@
 """One agent from start to end: it checks everything, runs, and returns an exit code."""
 
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -88,6 +89,7 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
         node = ending.node = Node(config, folder, course, ending.asked)
     except InUse as error:  # by a process that was started at the same time
         raise _already_running(folder, config.name) from error
+    gc.freeze()  # what is loaded by now stays: no collection, of which a busy agent makes many, looks through it again
     had_ended = node.core.ending is not None
     _run(node, address_of(config, folder, course.bytes_max), folder, again)
     if node.sequence.refused:

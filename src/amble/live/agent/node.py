@@ -14,67 +14,36 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from amble.errors import AmbleError
 from amble.live import status
-from amble.live.agent import requests, saying
+from amble.live.agent import refusing, requests, saying, showing
 from amble.live.agent.keeping import Keeping
 from amble.live.agent.stages import LiveCourse, Stage, open_stage, void_stage
-from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Visit, Wake
+from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Wake
 from amble.live.core.message import Accepted, Answer, Refused, Stop, Token
-from amble.live.core.neighbours import UNMET_LAPS
 from amble.live.core.parcels import Visits
 from amble.live.core.protocol import Core
 from amble.live.core.stages import CLOSING, OPENING, TRAINING, Stages, Steps
 from amble.live.formats import wire
 from amble.live.formats.shape import Shape
 from amble.live.journal.journal import Event, Journal, line_of
-from amble.live.seldom import Seldom, more
+from amble.live.seldom import Seldom
 from amble.live.settings.agent_config import AgentConfig
 from amble.live.transport import Open, SendAnswer, Transport
 from amble.live.transport.address import Address
 from amble.progress import Flag
-from amble.results import model_file
 
 ANSWER_S = 600.0  # how long to wait for an answer: a visit may take long; the protocol avoids silent neighbours
 STATUS_S = 0.5
 LINGER_S = 3.0  # after the end, and the patience: so that neighbours hear of it, even if they come back just then
 MISSED_S = 5.0  # after the start, log which neighbours are missing
 SOON_S = 0.05  # until inputs that nobody waits for are handled
-WAIT_S = 1.0  # of a visit in a survey that waits for somebody
 KEEP_S, IDLE_S = 1.0, 60.0  # between two writes of the time in the run: with a visit, and without one
-TOLD = {
-    "doubt": logging.WARNING, "recount": logging.WARNING, "reissue": logging.WARNING, "absorbed": logging.INFO,
-    "refused": logging.ERROR, "stopped": logging.INFO, "leaves": logging.INFO, "left": logging.INFO,
-}  # fmt: skip
-OFTEN = ("refused", "absorbed")  # what a neighbour can bring about at will, and no replay needs
 NAMES = {OPENING: "the opening survey", TRAINING: "the training", CLOSING: "the closing survey"}
 
 log = logging.getLogger("amble.live")
 
 Input = Callable[[float], Steps[Stage]]  # at a time
-
-
-def model_of(core: Core) -> Any:
-    """The model that an agent may show, or None: only this decides whether a model is written.
-
-    An agent's estimate is what it read from a token before it gave anything. So there is one only after a visit of a
-    token that somebody had visited before: what is read from a token at its beginning is zero, whatever the data. A run
-    that has diverged has none.
-    """
-    if core.ending is not None and core.ending.cause == "diverged":
-        return None
-    sights = (core.rows.get(f"sight/{m}") for m in range(core.settings.tokens))
-    return core.rows["holder"].z if any(sight is not None and sight.hop > 1 for sight in sights) else None
-
-
-def _check_of(error: BaseException) -> tuple[str, int]:
-    """Which check has failed, as its line in the code, because the sentence differs with every number in it."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return ("", 0) if trace is None else (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
 
 
 class Node:
@@ -155,7 +124,7 @@ class Node:
         self.inputs.put(lambda now: self._heard(now, sender, data, reply, heard_s))
 
     def _refuse(self, stage: Stage, sender: str, reply: SendAnswer, refusal: wire.Refusal) -> None:
-        self._say_refused("a message", sender, refusal)
+        refusing.say("a message", sender, refusal, self.seldom)
         reply(wire.encode(stage.shape, Refused(str(refusal))))
 
     def peer(self, name: str, up: bool) -> None:
@@ -170,17 +139,12 @@ class Node:
             else:
                 answer = None if data is None else wire.decode_answer(stage.shape, data)
         except wire.Refusal as refusal:
-            self._say_refused("an answer", ask.to, refusal)
+            refusing.say("an answer", ask.to, refusal, self.seldom)
             answer = None
         if isinstance(answer, Accepted) and not isinstance(ask.question, Stop):
             self.thanks.append(lambda now: self.sequence.note(now, stage, ask.number, answer))
             return
         self.inputs.put(lambda now: self.sequence.answered(now, stage, ask.number, answer))
-
-    def _say_refused(self, what: str, sender: str, refusal: Exception) -> None:
-        left_out = self.seldom((what, sender, _check_of(refusal)), time.monotonic())
-        if left_out is not None:
-            log.warning("refused %s from %s: %s%s", what, sender, refusal, more(left_out))
 
     def restart(self) -> None:
         self.restarts = True
@@ -212,21 +176,7 @@ class Node:
         return self.sequence.heard(now, stage, self.heard, question)
 
     def _let_in(self, shown: bytes, answer: Callable[[str | None], None]) -> Steps[Stage]:
-        from amble.live.settings import joining  # needs the cryptography package
-
-        try:
-            guest = joining.admit(self.config, self.folder, shown)
-            AgentConfig.read(self.folder, agreed=False)  # which must be right when the agent restarts
-        except (AmbleError, OSError) as error:
-            left_out = self.seldom(("door", _check_of(error)), time.monotonic())  # because it may ask again and again
-            if left_out is not None:
-                log.warning("refused an agent that asked to join: %s%s", error, more(left_out))
-            answer(str(error))
-            return []
-        if guest:
-            log.info("%s is invited and is a neighbour from now on; all links are set up again", guest)
-        self.restarts = self.restarts or bool(guest)
-        answer(None)
+        self.restarts = refusing.let_in(self.config, self.folder, shown, answer, self.seldom) or self.restarts
         return []
 
     def run(self, open_links: Open, address: Address, invitation: bytes | None = None, patient: bool = False) -> None:
@@ -385,7 +335,7 @@ class Node:
                 self.keeping.then(partial(self._ask, effect, transport, stage), first=handed)
             elif isinstance(effect, Wake):
                 stage.wake_s = effect.at_s
-            elif isinstance(effect, Report) and effect.kind in TOLD:
+            elif isinstance(effect, Report) and effect.kind in refusing.TOLD:
                 self._report(effect, stage)
 
     def _ask(self, ask: Ask, transport: Transport, stage: Stage) -> None:
@@ -393,18 +343,12 @@ class Node:
         transport.ask(ask.to, question, ANSWER_S, lambda data: self.answered(ask, data, stage))
 
     def _report(self, report: Report, stage: Stage) -> None:
-        if report.kind in OFTEN:
-            custody = stage.core.rows.get(f"custody/{report.token}")
-            left_out = self.seldom((report.kind, report.token, custody.to if custody else ""), time.monotonic())
-            if left_out is None:
-                return
-            report = report._replace(words=report.words + more(left_out))
-        which = f" token={report.token}" if report.token >= 0 else ""
-        which += f" epoch={report.epoch.number} hop={report.hop}" if report.epoch else ""
-        log.log(TOLD[report.kind], "%s%s%s", report.kind, which, f": {report.words}" if report.words else "")
+        said = refusing.logged(report, stage.core, self.seldom)
+        if said is None:
+            return
         self.keeping.flush()  # so that what is stored, and what is said, keeps its order
-        self.keeping.kept(partial(stage.journal.event, report, time_s := time.time()))
-        self.gauge.told(Event.of(report, time_s))
+        self.keeping.kept(partial(stage.journal.event, said, time_s := time.time()))
+        self.gauge.told(Event.of(said, time_s))
 
     def _persist(self, effect: Persist, stage: Stage) -> None:
         elapsed_s = None
@@ -413,7 +357,7 @@ class Node:
             self.gauge.visited(effect.visit.token, effect.rows["holder"].z)
             if self.joined_s == math.inf and effect.visit.giver != self.config.name:
                 self.joined_s = time.monotonic()
-            if pause_s := self._pause_s(effect.visit, stage):
+            if pause_s := stage.pause_s(effect.visit, self.config.timing.pause_s):
                 self.ending.wait(max(0.0, self.visit_s + pause_s - time.monotonic()))
             elapsed_s = self._elapsed_s(time.monotonic(), KEEP_S)
         if effect.visit is None:
@@ -425,14 +369,6 @@ class Node:
             self.keeping.then(partial(self.gauge.kept, effect.visit, to, *times))
         self.visit_s, self.waited_s = time.monotonic(), 0.0
 
-    def _pause_s(self, visit: Visit, stage: Stage) -> float:
-        """How long a visit takes at least; in a survey that only waits for agents that have not come, a good while. But
-        the token looks for the dead within `stall_s`."""
-        if stage.name == TRAINING or visit.after.calm <= 2 * visit.after.members:
-            return self.config.timing.pause_s
-        pause_s = min(WAIT_S, stage.plan.settings.stall_s / (UNMET_LAPS * (1 + float(visit.after.members))))
-        return max(self.config.timing.pause_s, pause_s)
-
     @property
     def trained(self) -> Core | None:
         """The protocol of the training, once that has begun."""
@@ -442,15 +378,9 @@ class Node:
         """The model that this agent may show, or None."""
         if self.course.final is not None:  # also of an agent that came after the training
             return self.course.final
-        return None if self.trained is None else model_of(self.trained)
-
-    def _save_model(self, w: Any) -> None:
-        model = self.course.model(w)
-        if model is not None:
-            model.save(self.folder / model_file.FILE)
+        return None if self.trained is None else showing.model_of(self.trained)
 
     def _write_status(self, ended: bool = False) -> None:
-        """status.json and model.npy, for whoever looks into the folder; at the end model.npz, which predicts."""
         w, now = self.model(), time.monotonic()
         joined, known = self.joined_s < math.inf, dict[str, Any]()
         known |= {"bytes": self.bytes, "doubled": self.doubled()}
@@ -463,17 +393,6 @@ class Node:
             self.core, self.gauge, now, joined=joined, ended=ended, made=self.made, model=w is not None, **known
         )
         try:
-            status.write(self.folder, said)
-            model = self.folder / "model.npy"
-            if w is None:
-                model.unlink(missing_ok=True)  # of an earlier journal
-                if said.cause == "diverged":
-                    (self.folder / model_file.FILE).unlink(missing_ok=True)  # of this run, before it was started again
-                return
-            with model.with_suffix(".part").open("wb") as file:
-                np.save(file, w, allow_pickle=False)
-            model.with_suffix(".part").replace(model)
-            if ended:
-                self._save_model(w)
+            showing.write(self.folder, self.course, said, w, ended)
         except OSError as error:
             log.warning("status.json cannot be written (%s); the run goes on", error.strerror)

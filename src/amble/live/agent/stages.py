@@ -24,7 +24,9 @@ from amble.live.agent import described as described_sites
 from amble.live.agent.ended import judged, model_from
 from amble.live.agent.private import PRIVATE
 from amble.live.core import packing
+from amble.live.core.effects import Visit
 from amble.live.core.message import Accepted, Ending
+from amble.live.core.neighbours import UNMET_LAPS
 from amble.live.core.protocol import Core
 from amble.live.core.stages import CLOSING, OPENING, TRAINING, Course, Plan, Result, Unfit, survey
 from amble.live.formats import wire
@@ -44,6 +46,7 @@ from amble.survey.cells import REFUSE
 from amble.survey.document import from_bytes, to_bytes
 
 JOURNALS = {OPENING: "opening.db", TRAINING: "journal.db", CLOSING: "closing.db"}
+WAIT_S = 1.0  # of a visit in a survey that waits for somebody
 BYTES_MAX = 2**26  # of a message of a run whose model is not known when the links are made
 
 log = logging.getLogger("amble.live")
@@ -64,6 +67,14 @@ class Stage:
     @property
     def name(self) -> str:
         return self.plan.name
+
+    def pause_s(self, visit: Visit, least_s: float) -> float:
+        """How long a visit takes at least; in a survey that only waits for agents that have not come, a good while. But
+        the token looks for the dead within `stall_s`."""
+        if self.name == TRAINING or visit.after.calm <= 2 * visit.after.members:
+            return least_s
+        lap_s = self.plan.settings.stall_s / (UNMET_LAPS * (1 + float(visit.after.members)))
+        return max(least_s, min(WAIT_S, lap_s))
 
 
 def shape_of(plan: Plan, config: AgentConfig) -> Shape:
