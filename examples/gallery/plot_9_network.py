@@ -7,8 +7,8 @@ JAX, and amble needs nothing else of it.
 
 **Conclusion.** With the same messages, the methods whose tokens walk end at an accuracy of about 0.9, and FedAvg,
 which needs a server, at 0.8: it averages models that have each seen one digit. Momentum that travels with the token
-gets there with one gradient per visit, where five local steps take five. The steps were chosen on these test rows, to keep
-the example short; ``docs/networks.md`` compares methods tuned on other rows.
+gets there with one gradient per visit, where five local steps take five. The steps were chosen on these test rows, to
+keep the example short; ``docs/networks.md`` compares methods tuned on other rows.
 """
 
 import jax
