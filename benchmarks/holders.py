@@ -27,8 +27,8 @@ def held(run: amble.Run, problem: amble.Problem, first: int) -> list[Any]:
     """The models of all holders at each record of the run from number `first` on, which takes a replay."""
     if holders(run) == "one":
         return [model[None] for model in run.consensus[first:]]
-    machine = engines.engine_for("auto", run.method, problem, run.network, run.start)
-    rule = methods.rules(run.method, np.zeros(problem.dimension), problem.penalty)
+    machine = engines.engine_for("auto", run.method, problem, run.network, run.start, run.meets)
+    rule = methods.rules(run.method, np.zeros(problem.dimension), problem.penalty, run.meets)
     state, hop, models = machine.start(), 0, []
     for record in run.recorded[first:].tolist():
         state = machine.advance(state, run.schedule, hop, record)

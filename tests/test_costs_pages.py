@@ -79,14 +79,14 @@ def test_the_fastest_of_each_kind():
 def test_all_who_hold_a_model_are_asked(method):
     """The first record from which on the holders' mean loss is below a bound, by replaying to each record afresh."""
     run = amble.simulate(method, PROBLEM, hops=300, progress=False)
-    machine = engines.engine_for("plain", run.method, PROBLEM, run.network)
+    machine = engines.engine_for("plain", run.method, PROBLEM, run.network, meets=run.meets)
     losses = []
     for hop in run.recorded.tolist():
         state = machine.advance(machine.start(), run.schedule, 0, hop)
         if holders.holders(run) == "agents":
             losses.append(np.mean([PROBLEM.value(x) for x in state.agents.x]))
         else:
-            rule = amble.methods.rules(run.method)
+            rule = amble.methods.rules(run.method, meets=run.meets)
             tokens = [amble.arrays.tree_map(lambda a, m=m: a[m], state.tokens) for m in range(run.method.tokens)]
             losses.append(np.mean([PROBLEM.value(rule.estimate(token)) for token in tokens]))
     bound = losses[-1] + 0.1 * (losses[0] - losses[-1])
