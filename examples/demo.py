@@ -46,7 +46,7 @@ figure, page = runs.plot(f"{FOLDER}/compare.png"), runs.report(f"{FOLDER}/report
 
 error_costs = {run.label: [run.time_to(within=WITHIN, cost=cost) for cost in COSTS] for run in runs}
 model_costs = {run.label: [model_cost(run, cost) for cost in COSTS] for run in runs}
-table = Table("", "error:\nunits", "\ntime", "model:\nunits", "\ntime", box=None, padding=(0, 2, 0, 0))
+table = Table("", "error:\nunits", "\ntime", "model:\nunits", "\ntime", box=None, padding=(0, 2, 0, 0), pad_edge=False)
 for column in table.columns[1:]:
     column.justify = "right"
 for label in model_costs:

@@ -290,7 +290,7 @@ class Fuzz:
         share = core.rows.get(f"share/{m}")
         own, fresh = core.rows["holder"], share is None or share.epoch != epoch
         given = share.share if share else agent.node.visits.share()
-        right = core._outcome((own, given, message.payload, core.index, message.hop + 1, fresh))
+        right = core._outcome(message.token, (own, given, message.payload, core.index, message.hop + 1, fresh))
         answer = agent.hear(name, wire.encode(agent.node.shape, message))
         if right is None:  # an insider's numbers are in the model, and it says so
             assert isinstance(answer, Refused)

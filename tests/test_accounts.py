@@ -103,7 +103,7 @@ class Run:
 
 
 def laps(form, count=1):
-    return count * (40 if form == "full" else 150) * AGENTS
+    return count * (60 if form == "full" else 150) * AGENTS
 
 
 @every_form

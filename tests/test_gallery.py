@@ -30,7 +30,7 @@ WPG (alpha=0.5): 0...
 Relay (full): 0...
 """,
     "plot_2_stragglers": """\
-Relay: 0.3 s, with a straggler 0.8 s, 2.4 times as long
+Relay: 0.6 s, with a straggler 1.4 s, 2.6 times as long
 AD-PSGD: 1.7 s, with a straggler 1.8 s, 1.1 times as long
 D-ADMM: 0.3 s, with a straggler 3.0 s, 9.2 times as long
 FedAvg: 0.5 s, with a straggler 4.1 s, 8.5 times as long
@@ -52,7 +52,7 @@ complete: 871, 1,660
 """,
     "plot_5_tokens": """\
 M = 1: 49 hop times, 30 kB
-M = 2: 25 hop times, 62 kB
+M = 2: 25 hop times, 31 kB
 M = 5: ... hop times, ... kB
 M = 10: ... hop times, ... kB
 M = 25: ... hop times, ... kB

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.long
 
 START = np.array([3.0, -2.0, 0.5, 40.0])
 all_forms = pytest.mark.parametrize("name", FORMS)
+ADAM = [name for name in FORMS if "'adam'" in name]  # a step of Adam is as long however small the gradient is
 PUBLISHED = [name for name in FORMS if name.endswith("published")]
 
 
@@ -59,7 +60,7 @@ def test_the_initial_model_does_not_move_the_limit_of_exact_methods(name):
     assert relative(run.model, PROBLEM.optimum().w) < 1e-8
 
 
-@pytest.mark.parametrize("name", [name for name in FORMS if name not in EXACT and name not in PUBLISHED])
+@pytest.mark.parametrize("name", [name for name in FORMS if name not in {*EXACT, *PUBLISHED, *ADAM}])
 def test_the_initial_model_does_not_move_the_limit_of_penalty_methods(name):
     method = FORMS[name] if name != "PW-ADMM, own" else amble.PWADMM(beta=1.0, tokens=1, form="own")
     far, near = (go(method, 6000, every=6000, **options).model for options in ({"start": START}, {}))
@@ -96,8 +97,10 @@ def test_agents_who_agree_on_the_initial_model_stay_there(name, rows):
     """grad f_i(start) = 0 for every agent: no step, prox or gift has any cause to leave it.
 
     DATOS finds its step by values of the loss. They tell models apart only down to the root of their rounding, and here
-    nothing else says how long a step may be.
+    nothing else says how long a step may be. Adam divides a gradient by its own size, and so does that of rounding.
     """
+    if name in ADAM:
+        return
     problem, best = noiseless(rows)
     run = go(FORMS[name], 90, problem, start=best)
     near = 1e-7 if name == "DATOS" else 1e-9

@@ -2,13 +2,13 @@
 Stragglers
 ==========
 
-Agents differ in speed. In methods with rounds all agents wait for the slowest one in every round. A token waits only
-while it is at a slow agent. In AD-PSGD nobody waits: agents average in pairs, each at its own pace.
+Agents differ in speed. In methods with rounds all agents wait for the slowest one in every round. Relay's tokens wait
+for each other once in a lap, when they meet. In AD-PSGD nobody waits: agents average in pairs, each at its own pace.
 
-**Conclusion.** With equal agents, D-ADMM is as fast as Relay with four tokens. With one of 20 agents ten times slower,
-D-ADMM and FedAvg take about nine times as long, Relay twice as long, and AD-PSGD hardly longer. Relay is then the
-fastest, and AD-PSGD, the slowest before, comes second. Busy agents do not make a method fast: with Relay they are
-idle for most of the time.
+**Conclusion.** With equal agents, D-ADMM and FedAvg are faster than Relay with four tokens. With one of 20 agents ten
+times slower, they take about nine times as long, Relay between two and three times as long, and AD-PSGD hardly longer.
+Relay is then the fastest, and AD-PSGD, the slowest before, comes second. Busy agents do not make a method fast: with
+Relay they are idle for most of the time.
 """
 
 import matplotlib.pyplot as plt
@@ -48,6 +48,6 @@ idle.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 figure.savefig("stragglers.png")
 
 # %%
-# Who is busy when: agent 3 holds a token for long, and the others go on.
+# Who is busy when: agent 3 holds a token for long, and the others go on until they meet.
 
 runs["one 10x"][0].plot_timeline("timeline.png")

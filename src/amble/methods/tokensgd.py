@@ -3,7 +3,7 @@
 from typing import Any, ClassVar, NamedTuple, final
 
 from amble.arrays import Array, namespace
-from amble.errors import AmbleError
+from amble.errors import AmbleError, is_number
 from amble.losses.objective import Objective, again
 from amble.methods.parameters import method
 
@@ -97,7 +97,7 @@ class TokenSGD:
         for name, fits, expected in (
             ("beta", 0 <= self.beta < 1, "zero or more, and below 1"),
             ("mu", self.mu >= 0, "zero or more"),
-            ("mix", self.mix is None or 0 <= self.mix <= 1, "from 0 to 1"),
+            ("mix", self.mix is None or (is_number(self.mix) and 0 <= self.mix <= 1), "a number from 0 to 1"),
         ):
             if not fits:
                 raise AmbleError(f"{self.label}: {name}={getattr(self, name)!r} was given; it must be {expected}.")

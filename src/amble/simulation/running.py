@@ -115,7 +115,7 @@ def walk_of(walk: Any, method: Method) -> Any:
         return walk
     if walk == "auto":
         return "meeting" if methods.is_gift(method) and method.tokens > 1 else "cycle"
-    if walk == "meeting" and not methods.is_gift(method):
+    if walk == "meeting" and methods.walks(method) and not methods.is_gift(method):
         raise AmbleError(
             f"walk='meeting' was given with {method.label}, whose tokens share no account, so they need not meet; "
             "leave the walk out, or give another, such as walk='cycle'."
