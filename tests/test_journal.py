@@ -252,7 +252,7 @@ def crashed(written):
 def test_the_journals_of_others_are_refused(written, crashed):
     for path in (written, crashed):
         refuses(path, "is the journal of another run", seed=1)
-        refuses(path, "is the journal of another run", method=relay.Relay(1, "full"))
+        refuses(path, "keeps other numbers for this run", method=relay.Relay(1, "full"))
         refuses(path, "is the journal of agent 'anna', and this is agent 'bert'", agent="bert")
     with opened(crashed) as journal:
         assert_same(journal.load(), state_after(44))

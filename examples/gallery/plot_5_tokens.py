@@ -35,7 +35,7 @@ with look():
     left.legend()
     right.plot(tokens, [each / 1e3 for each in sent], "s-", color=COLOURS[1])
     right.set(ylabel="bytes (kB)")
-    right.set(ylim=(0, None))
+    right.set(ylim=(0, 1.2e-3 * max(sent)))
     left.set(yscale="log")
     left.set_yticks((2, 5, 10, 20, 50), (2, 5, 10, 20, 50))
     for axes in (left, right):

@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from amble import methods
-from amble.arrays import as_tuple, from_named
+from amble.arrays import as_tuple, from_named, named_leaves
 from amble.data.packed import DAMAGED, arrays_of
 from amble.engines import State
 from amble.errors import AmbleError
@@ -90,6 +92,8 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any], kinds: list[type[An
         parts = {part: as_tuple(f"state.{part}", arrays) for part in ("agents", "slots", "tokens")}
     else:
         like = methods.first_state(method, arrays["consensus"].shape[1], meet)  # its tuples are known by its first ones
+        for key, first in named_leaves(like["agents"], "state.agents").items():  # what an earlier version did not keep
+            arrays.setdefault(key, np.broadcast_to(first, (network["agents"], *np.shape(first))))  # is as at the start
         parts = {part: from_named(tree, f"state.{part}", arrays) for part, tree in like.items()}
     run = Run(
         method=cast(Method, method),  # a stand-in can only be read: running it is an error

@@ -105,12 +105,16 @@ def check(path: Path, rows: Rows, about: dict[str, str]) -> dict[str, Any]:
             for end in ("min", "max"):
                 connection.execute(f"SELECT {end}(number) FROM {table}").fetchone()
         stored = dict(connection.execute("SELECT key, value FROM about"))
-        for key in ("run", "layout"):
-            if stored.get(key) != about[key]:
-                raise AmbleError(
-                    f"{path} is the journal of another run ({key} {stored.get(key)}, and this one has {about[key]}); "
-                    "give this run its own folder."
-                )
+        if stored.get("run") != about["run"]:
+            raise AmbleError(
+                f"{path} is the journal of another run ({stored.get('run')}, and this one has {about['run']}); give "
+                "this run its own folder."
+            )
+        if stored.get("layout") != about["layout"]:
+            raise AmbleError(
+                f"{path} was written by an amble that keeps other numbers for this run; finish the run with the amble "
+                "that began it, or start it again in a new folder."
+            )
         if stored.get("agent") != about["agent"]:
             raise AmbleError(
                 f"{path} is the journal of agent {stored.get('agent')!r}, and this is agent {about['agent']!r}; "
