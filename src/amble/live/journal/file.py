@@ -16,9 +16,9 @@ from amble.live.journal.rows import Rows
 FORMAT = 4
 WITHOUT_BURIED = 3  # an earlier format, which names the buried in words only
 WITH_LEDGERS = 2  # and one before that, with a share per token in the rows, too
-ARITHMETIC = (
-    2  # of visits, which digests depend on: in 1, which journals did not name, Relay's full form solved otherwise
-)
+# of visits, which digests depend on: in 1, which journals did not name, Relay's full form solved otherwise; in 2 it had
+# another guard
+ARITHMETIC = 3
 APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it in the header
 SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
