@@ -87,6 +87,7 @@ def draw(kept: dict[str, Points], path: Path) -> None:
     for panel, (data, points) in zip(panels, kept.items(), strict=False):
         there = {label: each for label, each in points.items() if each["time_s"] is not None}
         relays = [label for label in there if label.startswith(RELAY)]
+        ends = {relays[0], max(relays, key=lambda label: int(label.partition("M=")[2]))}
         least = min(each["bytes"] for each in there.values() if each["bytes"] > 0) / 2  # nothing sent is drawn here
         best = front(points)
         x, y = ([there[label][cost] for label in relays] for cost in ("time_s", "bytes"))
@@ -104,6 +105,8 @@ def draw(kept: dict[str, Points], path: Path) -> None:
             own, mine = label.startswith(RELAY), (1e3 * each["time_s"], max(each["bytes"], least) / 1e3)
             if not own:
                 panel.scatter(*mine, marker="D", s=26, color=COLOURS[1] if label in best else QUIET, zorder=2)
+            if own and label not in ends:  # the points between lie too near each other for names
+                continue
             shown = (label.removeprefix("Relay, ") if own else label) + " (nothing sent)" * (each["bytes"] == 0)
             colour = COLOURS[0] if own else COLOURS[1] if label in best else QUIET
             weight = "bold" if label in best else "normal"
