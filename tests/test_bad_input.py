@@ -277,7 +277,7 @@ def test_records_are_whole_hops_apart(every):
 
 
 def test_rounds_of_a_method_that_has_none():
-    with refused("I-BCD walks and has no rounds; give hops=20 for as many visits"):
+    with refused("I-BCD has no rounds; give hops=20 for as many visits"):
         amble.simulate(amble.IBCD(), PROBLEM, RING, rounds=5)
 
 

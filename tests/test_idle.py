@@ -38,8 +38,9 @@ def busy_in(intervals, until_s):
 def test_idle_is_what_no_visit_covers(method):
     run = go(method, hops=150)
     visits = {i: [] for i in range(N)}
-    for end, i in zip(run.schedule.time_s.tolist(), run.schedule.agent.tolist(), strict=True):
-        visits[i].append((end - run.compute_s[i], end))
+    for end, i, visit in zip(run.schedule.time_s, run.schedule.agent.tolist(), run.schedule.visits, strict=True):
+        if visit:  # and no passing by, delivering or taking
+            visits[i].append((end - run.compute_s[i], end))
     for k in (20, 40, 150):  # later than the first visits, which end together
         now = run.history["time_s"][k]
         busy = sum(busy_in(visits[i], now) for i in range(N))
