@@ -9,6 +9,7 @@ import amble
 from amble.live.cluster.up import WORSE
 from amble.live.cluster.up import has_diverged as has_diverged_in_all
 from amble.live.core.divergence import bound_of, has_diverged, likely_cause
+from amble.live.model.shared import Plain, Shared
 from amble.losses import LeastSquares, Logistic, Softmax
 
 SIZES = np.array([1.0, 2.0, 1.0])
@@ -84,10 +85,10 @@ def test_the_bound_of_a_step_is_where_gradient_descent_stops_converging():
 def test_a_model_that_has_grown_beyond_use_is_told_from_a_bad_one(kind):
     f = loss(kind)
     w = np.ones(len(f.grad(np.zeros(12 if kind == "softmax" else 4))))
-    assert not has_diverged(f, 0 * w)
-    assert not has_diverged(f, 1e3 * w)
-    assert has_diverged(f, 1e12 * w)
-    assert has_diverged(f, np.nan * w)
+    assert not has_diverged(f, 0 * w, 0 * w)
+    assert not has_diverged(f, 1e3 * w, 0 * w)
+    assert has_diverged(f, 1e12 * w, 0 * w)
+    assert has_diverged(f, np.nan * w, 0 * w)
 
 
 # --- of a whole run, where all rows are at hand ----------------------------------------------------------------------
@@ -121,7 +122,7 @@ def test_a_run_that_grows_slowly_has_diverged():
     run = amble.simulate(amble.WPG(alpha=1.0), pooled, "random", hops=60, engine="plain")
     objectives, zero = [pooled.objective(i) for i in range(3)], np.zeros(pooled.dimension)
     assert has_diverged_in_all(objectives, run.model, zero, 20)
-    assert not any(has_diverged(f, run.model) for f in objectives)
+    assert not any(has_diverged(f, run.model, zero) for f in objectives)
     assert not has_diverged_in_all(objectives, run.model, run.model, 20)  # it began there
 
 
@@ -137,3 +138,30 @@ def test_a_model_of_one_agents_rows_is_not_called_a_divergence():
     assert worse > WORSE
     assert not has_diverged_in_all(objectives, 1e3 * w, zero, 1)
     assert has_diverged_in_all(objectives, 1e3 * w, zero, 2)
+
+
+class BelowZero:
+    """As the logarithm of a likelihood may be; with no value at zero."""
+
+    start = np.ones(3)
+
+    def value(self, w):
+        assert w.any()
+        return -5.0 + float((w - 2) @ (w - 2)) / 10
+
+    def grad(self, w):
+        return (w - 2) / 5
+
+
+def test_a_loss_of_a_file_is_compared_with_its_first_value():
+    f = Shared(Plain(BelowZero()), 1.0, "")
+    start = BelowZero.start
+    for w in (start, 2 * start, 1.1 * start, -1 * start):
+        assert f.value(w) < 0
+        assert not has_diverged(f, w, start)
+        assert not has_diverged_in_all([f, f], w, start, 2)
+    for w in (1e8 * start, np.nan * start, np.inf * start):
+        assert has_diverged(f, w, start)
+        assert has_diverged_in_all([f, f], w, start, 2)
+    assert has_diverged_in_all([f, f], 100 * start, start, 2)
+    assert not has_diverged(f, 100 * start, start)

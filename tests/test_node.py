@@ -14,10 +14,11 @@ pytest.importorskip("zenoh")
 
 from amble.errors import AmbleError
 from amble.live import status
+from amble.live.agent import undecoded
 from amble.live.agent.node import Node
 from amble.live.agent.stages import Training
 from amble.live.core.effects import Report
-from amble.live.core.message import Ending, Epoch, Passed, Refused, Stop, Token
+from amble.live.core.message import Accepted, Ending, Epoch, Leaving, Passed, Refused, Stop, Token
 from amble.live.core.packing import flat
 from amble.live.formats import wire
 from amble.live.journal.file import Unwritable
@@ -44,6 +45,38 @@ def again(agent):
 
 def warnings(caplog, words):
     return [record.getMessage() for record in caplog.records if words in record.getMessage()]
+
+
+def done(agent, effects):
+    agent.node._do([(agent.node.stage, effects)], agent)
+
+
+# --- what enters the queue -------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_message_of_the_run_is_refused_before_it_waits(agent):
+    shape, back = agent.node.shape, []
+    other = bytearray(wire.encode(shape, Leaving("b")))
+    other[10] ^= 1  # the run's fingerprint
+    for data in (b"nonsense", bytes(other), shape.prefix + bytes(shape.bytes_max)):
+        agent.node.hear("b", data, back.append)
+    assert agent.node.inputs.empty()
+    assert len(back) == 3
+    assert all(isinstance(wire.decode_answer(shape, answer), Refused) for answer in back)
+
+
+def test_messages_that_wait_have_a_bound_and_the_next_is_refused(agent, monkeypatch):
+    monkeypatch.setattr(undecoded, "LEAST_BYTES", 10_000)
+    monkeypatch.setattr(undecoded, "TIMES", 0)
+    shape, back = agent.node.shape, []
+    message = wire.encode(shape, Passed(0, Epoch(0, 0), 1, "b"))
+    for _ in range(100):
+        agent.node.hear("b", message, back.append)
+    assert agent.node.inputs.qsize() == 100 - len(back) == 10_000 // (len(message) + undecoded.EACH_BYTES)
+    assert wire.decode_answer(shape, back[-1]) == Refused("too many messages wait here; send it again later")
+    agent.work()
+    assert agent.node.undecoded.bytes == 0
+    assert isinstance(agent.hear("b", message), Accepted)
 
 
 # --- logs -----------------------------------------------------------------------------------------------------------
@@ -90,7 +123,7 @@ def test_what_a_neighbour_refuses_or_sends_again_is_no_endless_journal(agent, ca
     caplog.set_level(logging.INFO, "amble.live")
     for kind in ("refused", "absorbed"):
         for hop in range(200):
-            agent.node._carry_out([Report(kind, 0, Epoch(0, 0), hop, "b: no")], agent)
+            done(agent, [Report(kind, 0, Epoch(0, 0), hop, "b: no")])
         events = [event for event in agent.node.journal.events() if event.kind == kind]
         assert [event.hop for event in events] == [0]
         assert len(warnings(caplog, f"{kind} token=0")) == 1
@@ -98,7 +131,7 @@ def test_what_a_neighbour_refuses_or_sends_again_is_no_endless_journal(agent, ca
 
 def test_what_a_replay_needs_is_always_kept(agent):
     for number in range(1, 6):
-        agent.node._carry_out([Report("recount", 0, Epoch(number, 0), 3, "b, c")], agent)
+        done(agent, [Report("recount", 0, Epoch(number, 0), 3, "b, c")])
     assert [event.words for event in agent.node.journal.events() if event.kind == "recount"] == ["b, c"] * 5
 
 
@@ -134,7 +167,7 @@ def test_a_journal_that_turns_out_to_be_damaged_ends_the_agent(agent):
     said = agent.node.core.heard(agent.now, 1, Token(0, Epoch(0, 0), 2, "b", parcel))
     agent.node.replies[1] = lambda _: pytest.fail("it was acknowledged")
     with pytest.raises(AmbleError, match=r"damaged or cut short; delete journal\.db"):
-        agent.node._carry_out(said, agent)
+        done(agent, said)
 
 
 def test_a_full_disk_is_waited_for_and_named_once_a_minute(agent, caplog):

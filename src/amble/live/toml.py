@@ -9,6 +9,7 @@ import ipaddress
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
@@ -71,6 +72,9 @@ def table_with(keys: str) -> Kind:
     return Kind(table.fits, f"a table with {keys}")
 
 
+file_name = Kind(
+    lambda value: text.fits(value) and Path(value).name == value, "the name of a file in the agent's own folder"
+)
 name = Kind(
     lambda value: isinstance(value, str) and NAME.fullmatch(value) is not None,
     "at most 64 letters, digits, - and _, the first a letter or a digit",

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from amble.errors import AmbleError, unknown
@@ -55,18 +56,26 @@ def imported(path: Path) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
     sys.path.insert(0, str(path.parent))
     try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
-        raise AmbleError(f"{path} cannot be imported: line {line}: {type(error).__name__}: {error}.") from error
+        with running(module, path):
+            spec.loader.exec_module(module)
     finally:
         sys.path.remove(str(path.parent))
     return module
+
+
+@contextmanager
+def running(module: ModuleType, path: Path) -> Iterator[None]:
+    """While the code of a file runs for the first time; if it fails, there is no such module."""
+    sys.modules[module.__name__] = module  # dataclasses look their module up
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        del sys.modules[module.__name__]
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
+        raise AmbleError(f"{path} cannot be imported: line {line}: {type(error).__name__}: {error}.") from error
 
 
 @contextmanager

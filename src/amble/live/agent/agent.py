@@ -19,6 +19,7 @@ from amble.live.agent.node import Node
 from amble.live.agent.private import PRIVATE
 from amble.live.agent.stages import LiveCourse, Surveyed, Training
 from amble.live.journal.file import InUse, in_use
+from amble.live.model.own import deterministic
 from amble.live.process import apart, condition, this_process
 from amble.live.records.collect import JOURNAL
 from amble.live.settings.agent_config import FILE, AgentConfig
@@ -83,6 +84,11 @@ def _run_agent(folder: Path, data: Path | None, leash: bool, again: bool) -> End
     for warning in apart(_certificate_warnings, folder, config.name):
         log.warning("%s", warning)
     course = course_of(config, folder, data)
+    with deterministic():
+        return _take_part(config, folder, course, leash, again)
+
+
+def _take_part(config: AgentConfig, folder: Path, course: LiveCourse, leash: bool, again: bool) -> Ended:
     engine_log.listen()  # so that whoever is refused at the handshake is in our log, too
     ending = End(leash)
     try:

@@ -18,7 +18,8 @@ from amble.errors import AmbleError
 from amble.live import status
 from amble.live.agent import refusing, requests, saying, showing
 from amble.live.agent.keeping import Keeping
-from amble.live.agent.stages import LiveCourse, Stage, open_stage, void_stage
+from amble.live.agent.stages import LiveCourse, Stage, open_stage, stage_of, void_stage
+from amble.live.agent.undecoded import Undecoded
 from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Wake
 from amble.live.core.message import Accepted, Answer, Refused, Stop, Token
 from amble.live.core.parcels import Visits
@@ -54,6 +55,7 @@ class Node:
         self.sequence: Stages[Stage] = Stages(course, lambda plan: open_stage(plan, config, folder), void_stage)
         self.inputs: queue.SimpleQueue[Input] = queue.SimpleQueue()
         self.thanks: deque[Input] = deque()  # inputs that need not wake the thread
+        self.undecoded = Undecoded()
         self.replies: dict[int, SendAnswer] = {}
         self.heard = 0
         before = status.read(folder)
@@ -119,9 +121,18 @@ class Node:
     # --- from the transport's threads --------------------------------------------------------------------------------
 
     def hear(self, sender: str, data: bytes, reply: SendAnswer) -> None:
-        """Nothing is decoded here: two threads that take turns cost more than the work."""
-        heard_s = time.monotonic()
-        self.inputs.put(lambda now: self._heard(now, sender, data, reply, heard_s))
+        """Only the outside is checked here: two threads that take turns to decode cost more than the work."""
+        stage, heard_s = stage_of(self.stages, data), time.monotonic()
+        try:
+            wire.check_outside(stage.shape, data)
+            self.undecoded.add(stage.shape, len(data))
+        except wire.Refusal as refusal:
+            if isinstance(refusal, wire.AnotherRun) and self.course.awaits(stage.name):
+                self.inputs.put(lambda now: self.sequence.strange(now, sender))
+            else:
+                self._refuse(stage, sender, reply, refusal)
+        else:
+            self.inputs.put(lambda now: self._heard(now, sender, data, reply, heard_s))
 
     def _refuse(self, stage: Stage, sender: str, reply: SendAnswer, refusal: wire.Refusal) -> None:
         refusing.say("a message", sender, refusal, self.seldom)
@@ -160,8 +171,8 @@ class Node:
     # --- the one thread ---------------------------------------------------------------------------------------------
 
     def _heard(self, now: float, sender: str, data: bytes, reply: SendAnswer, heard_s: float) -> Steps[Stage]:
-        stages = self.stages
-        stage = next((each for each in stages if data.startswith(each.shape.prefix)), stages[-1])
+        self.undecoded.take(len(data))
+        stage = stage_of(self.stages, data)
         try:
             question = wire.decode_question(stage.shape, data, sender)
         except wire.Refusal as refusal:
@@ -209,7 +220,8 @@ class Node:
                     self._write_status()
                     self._keep_elapsed(now, IDLE_S)
                     if not self.missed and now - self.begun_s > MISSED_S:
-                        self._say_who_is_missing()
+                        self.missed = True
+                        refusing.say_missing(self.config, self.core)
                     self._obey(now, transport)
         finally:
             transport.close()
@@ -252,13 +264,6 @@ class Node:
         if elapsed_s is not None:
             with contextlib.suppress(AmbleError):  # a visit waits for a full disk; this does not
                 self.journal.keep_elapsed(elapsed_s)
-
-    def _say_who_is_missing(self) -> None:
-        self.missed = True
-        for peer in self.config.neighbours:
-            if peer.name in self.core.neighbours.down_s:
-                log.warning("%s, at %s port %d, is not up; the agent waits for it. Has it been started, can it be "
-                            "reached, has the run ended?", *peer)  # fmt: skip
 
     def _obey(self, now: float, transport: Transport) -> None:
         """What a person asks for."""
@@ -315,10 +320,6 @@ class Node:
             if not self.core.end.knows(name)
         )
         return not any(waiting) or now - self.stopped_s > linger_s
-
-    def _carry_out(self, effects: list[Effect], transport: Transport) -> None:
-        self._collect(effects, transport, self.stage)
-        self.keeping.flush()
 
     def _collect(self, effects: list[Effect], transport: Transport, stage: Stage) -> None:
         """What is said to others waits until all that was collected is stored."""

@@ -1,4 +1,4 @@
-"""What an agent refuses, whom it lets in, and which events it logs; what others can bring about, it says seldom."""
+"""What an agent refuses, whom it misses and lets in, and what it logs; what others can bring about, it says seldom."""
 
 import logging
 import time
@@ -24,6 +24,14 @@ def say(what: str, sender: str, refusal: Exception, seldom: Seldom) -> None:
     left_out = seldom((what, sender, _check_of(refusal)), time.monotonic())
     if left_out is not None:
         log.warning("refused %s from %s: %s%s", what, sender, refusal, more(left_out))
+
+
+def say_missing(config: AgentConfig, core: Core) -> None:
+    """The neighbours that are not up."""
+    for peer in config.neighbours:
+        if peer.name in core.neighbours.down_s:
+            log.warning("%s, at %s port %d, is not up; the agent waits for it. Has it been started, can it be "
+                        "reached, has the run ended?", *peer)  # fmt: skip
 
 
 def _check_of(error: BaseException) -> tuple[str, int]:

@@ -10,6 +10,7 @@ How stages follow each other is in core/stages.py. Here each has a journal of it
 import hashlib
 import logging
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -96,6 +97,11 @@ def open_stage(plan: Plan, config: AgentConfig, folder: Path) -> Stage:
         log.warning("the data of %s are not those of its earlier visits; it goes on with these, and a replay of the "
                     "earlier visits will differ", config.name)  # fmt: skip
     return Stage(plan, shape, journal, core, wire.encode(shape, Accepted()))
+
+
+def stage_of(stages: Sequence[Stage], data: bytes) -> Stage:
+    """That of a message, or the last one."""
+    return next((stage for stage in stages if data.startswith(stage.shape.prefix)), stages[-1])
 
 
 def void_stage(stage: Stage) -> None:

@@ -21,7 +21,7 @@ from amble.live.control import glance
 from amble.live.control.glance import Overview
 from amble.live.control.view import DISTANCE, View
 from amble.live.core import divergence, visits
-from amble.live.model.own import own_loss
+from amble.live.model.own import deterministic, own_loss
 from amble.live.model.shared import Agents
 from amble.live.records import collect, export, record, replay
 from amble.live.settings.agent_config import AgentConfig
@@ -30,7 +30,7 @@ from amble.live.settings.parts import make_method
 from amble.losses.objective import Objective
 from amble.networks.network import Network
 from amble.problem import reference, rows
-from amble.problem.extras import extras
+from amble.problem.extras import Extras, extras
 from amble.problem.optimum import Optimum
 from amble.problem.prediction import METRICS
 from amble.problem.problem import Problem
@@ -117,7 +117,10 @@ def prepare(
 
 def own_problem(config: Config, held: Sequence[Mapping[str, Any]], data: Any) -> Problem:
     """The losses of all agents, by the file of the user's own model."""
-    each = [config.agent(name).objective(rows["X"], rows["y"]) for name, rows in zip(config.agents, held, strict=True)]
+    each = [
+        config.agent(name).objective(rows["X"], rows["y"], Extras(rows.get("sample_weight"), rows.get("offset")))
+        for name, rows in zip(config.agents, held, strict=True)
+    ]
     heldout = None
     if data.X_test is not None and len(data.y_test):
         assert config.code is not None
@@ -222,8 +225,9 @@ def finish(plan: Plan, agents: Cluster) -> Model | OwnModel | NoModel:
     if has_diverged([objectives[name] for name in counted if name in objectives], w, start, laps):
         for file in [file for folder in folders.values() for file in folder.glob("model.np[yz]")]:
             file.unlink()
+        grown = "far above" if plan.config.code is not None else f"more than {WORSE:g} times"
         return NoModel(
-            f"the run has diverged, as the loss of its model is more than {WORSE:g} times that of the initial one: "
+            f"the run has diverged, as the loss of its model is {grown} that of the initial one: "
             f"{likely_cause(plan, objectives)}"
         )
     model = plan.config.agent(best).trained(w, data=plan.problem.name, digest=plan.problem.digest)
@@ -232,7 +236,8 @@ def finish(plan: Plan, agents: Cluster) -> Model | OwnModel | NoModel:
 
 
 def has_diverged(objectives: Sequence[Objective], w: Array, start: Array, laps: int) -> bool:
-    """Whether the sum of these losses is far above what it was at the initial model, or at a model of zeros.
+    """Whether the sum of these losses is far above what it was at the initial model, or at a model of zeros; that of a
+    user's own file is never asked about zeros, where it need not be finite.
 
     A run that ends early may have a model of one agent's rows only, which can be bad for the others' without any
     divergence. So a run is judged after two visits of each agent: the model is one of all rows then, and a method on
@@ -241,8 +246,10 @@ def has_diverged(objectives: Sequence[Objective], w: Array, start: Array, laps: 
     if laps < 2:
         return False
     with np.errstate(all="ignore"):
-        now, zero, first = (sum(float(f.value(model)) for f in objectives) for model in (w, 0 * w, start))
-    return not now <= WORSE * max(zero, first)
+        now, first = (sum(float(f.value(model)) for f in objectives) for model in (w, start))
+        if any(map(divergence.of_file, objectives)):
+            return divergence.has_grown(now, first, WORSE)
+        return not now <= WORSE * max(sum(float(f.value(0 * w)) for f in objectives), first)
 
 
 def likely_cause(plan: Plan, objectives: Mapping[str, Objective]) -> str:
@@ -265,8 +272,9 @@ def again(
     objectives = objectives_of({name: folder for name, folder in folders.items() if gathered.visits[name]})
     replay.check_arithmetic(gathered, rules.method)
     curves = None if plan is None else export.Curves(gathered, rules.initial)
-    replayed = replay.Replay(gathered, rules, objectives, *([curves] if curves else []))
-    outcome = replayed.run(halt)
+    with deterministic():
+        replayed = replay.Replay(gathered, rules, objectives, *([curves] if curves else []))
+        outcome = replayed.run(halt)
     if gathered.dropped and not halt():  # not a damage: later visits cannot be recomputed without the earlier ones
         outcome = outcome._replace(left=(*gathered.cuts(), "later visits cannot be recomputed without them"))
     same = len(gathered.agents) == gathered.founders  # a run's problem is that of one and the same agents

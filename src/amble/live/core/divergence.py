@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble.arrays import Array
-from amble.losses.objective import Objective, knows, smoothness_of
+from amble.losses.objective import Objective, knows, number_of, smoothness_of
 from amble.methods.protocol import TokenMethod
 from amble.methods.pwadmm import PWADMM
 
@@ -34,15 +34,25 @@ class Finding(NamedTuple):
     sentence: str  # private: it is about the agent's rows
 
 
-def has_diverged(f: Objective, z: Array) -> bool:
-    """Whether the loss at this model is far beyond that of no model at all."""
+def has_diverged(f: Objective, z: Array, start: Array) -> bool:
+    """Whether the loss at this model is far beyond that of no model at all; for a model of a user's own file, beyond
+    that of the initial one."""
     if not knows(f, "value"):
         return False
     with np.errstate(all="ignore"):
-        # of a model of the user's own only the values are known
-        known = knows(f, "smoothness") or knows(f, "local_smoothness")
-        L = float(smoothness_of(f)) if known else 1.0
-        return not float(f.value(z)) <= GROWN * (float(f.value(0 * z)) + L)
+        if of_file(f):
+            return has_grown(float(f.value(z)), float(f.value(start)), GROWN)
+        return not float(f.value(z)) <= GROWN * (float(f.value(0 * z)) + float(smoothness_of(f)))
+
+
+def of_file(f: object) -> bool:
+    """Whether it is the loss of a user's own file, which may be below zero, and not finite at zero."""
+    return bool(number_of(f, "of_file", False))
+
+
+def has_grown(now: float, first: float, times: float) -> bool:
+    """Whether a loss of any sign is not finite, or far above the first one."""
+    return not np.isfinite(now) or now - first > times * (abs(first) + 1)
 
 
 def likely_cause(method: TokenMethod, f: Objective, columns: int | tuple[str, ...], whose: str) -> Finding:

@@ -117,7 +117,7 @@ class End:
         if state.ending is not None:  # this is called at every step from then on, and a loss takes long to compute
             return
         trains = not self.surveys and "holder" in state.rows
-        if trains and divergence.has_diverged(self.objective, state.rows["holder"].z):
+        if trains and divergence.has_diverged(self.objective, state.rows["holder"].z, self.visits.initial):
             sentence = f"{sentence}, and the model has diverged by then (noticed by {state.me})"
             state.stop(Ending("diverged", sentence))
             return

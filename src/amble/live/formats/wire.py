@@ -206,12 +206,17 @@ def decode_answer(shape: Shape, data: bytes) -> Answer:
     return Refused(header.reason) if isinstance(header, _Refused) else Accepted()
 
 
-def _opened(shape: Shape, data: bytes, decoder: Any) -> tuple[Any, memoryview]:
-    """The header, of right type and within bounds, and the bytes after it."""
+def check_outside(shape: Shape, data: bytes) -> None:
+    """What takes no time to check: that a message is one of this run, and not too long."""
     if not data.startswith(shape.prefix):
         raise _foreign(shape, data)
     if len(data) > shape.bytes_max:
         raise Refusal(f"it has {len(data)} bytes, and the longest message of this run has {shape.bytes_max}")
+
+
+def _opened(shape: Shape, data: bytes, decoder: Any) -> tuple[Any, memoryview]:
+    """The header, of right type and within bounds, and the bytes after it."""
+    check_outside(shape, data)
     header_bytes, numbers = unframe(data, PREFIX_SIZE)
     try:
         header = decoder.decode(header_bytes)

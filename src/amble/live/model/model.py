@@ -84,7 +84,7 @@ class Model:
     rows_mean: Annotated[float | None, toml.positive] = None
     # the columns with a role of the one table that `amble up` has dealt out: what predictions on such a table need
     table: Annotated[Mapping[str, Any] | None, table_kind] = None
-    file: Annotated[str | None, toml.text] = None  # of a model of your own: a Python file (own.py)
+    file: Annotated[str | None, toml.file_name] = None  # of a model of your own: a Python file (own.py)
     code: Annotated[str | None, toml.text] = None  # its digest, which amble writes
     unknowns: Annotated[int | None, toml.whole(1, UNKNOWNS_MAX)] = None  # of its model, which amble writes
 
@@ -210,6 +210,10 @@ def make_model(table: Any) -> Model:
     model = toml.fill(Model, table, "[model]")
     if model.file is not None and (model.code is None or model.unknowns is None):
         raise AmbleError(f"[model] has file = {model.file!r} without its code and unknowns, which amble init writes.")
+    if model.file is None and (strange := [key for key in ("code", "unknowns") if getattr(model, key) is not None]):
+        raise AmbleError(
+            f"[model] has {strange[0]} without file, the model of your own that it is about; leave it out."
+        )
     if model.task not in TASKS:
         raise unknown("task", model.task, TASKS)
     _check_labels(model)

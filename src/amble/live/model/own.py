@@ -11,8 +11,11 @@ of it is ever sent to another agent. It is imported only where a loss is made.
 import hashlib
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +23,12 @@ import numpy as np
 from amble.arrays import BEYOND, Array
 from amble.data.targets import Targets
 from amble.errors import AmbleError
+from amble.live import toml
 from amble.live.model.model import UNKNOWNS_MAX, Model
 from amble.live.model.shared import Plain, Shared
 from amble.losses.model_checks import digest_of
 from amble.losses.objective import ModelLoss, knows
-from amble.methods.own import imported
+from amble.methods.own import running
 from amble.problem.assemble import prepare, targets_in_units
 from amble.problem.extras import NO_EXTRAS, Extras
 
@@ -70,21 +74,31 @@ def _content(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def module_of(code: Code) -> ModuleType:
+    """The file's content, run once in a process: the bytes that were checked, and not what Python compiled before."""
+    content, name = code.read(), f"{code.path.stem}_{code.digest[:16]}"
+    if name not in sys.modules:
+        module = ModuleType(name)
+        module.__file__ = str(code.path)
+        with running(module, code.path):
+            exec(compile(content, str(code.path), "exec", dont_inherit=True), vars(module))
+    return sys.modules[name]
+
+
 def loss_of(code: Code, X: Array, y: Targets) -> Any:
     """What the file's function makes of these rows: the losses of one agent, checked."""
-    code.read()
-    function = getattr(imported(code.path), FUNCTION, None)
+    module = module_of(code)
+    function = getattr(module, FUNCTION, None)
     if not callable(function):
         raise AmbleError(f"{code.path} has no function {FUNCTION}(X, y), which makes the loss of an agent; write one.")
-    _deterministic()
     try:
-        made = function(X, y)
+        with deterministic():
+            made = function(X, y)
     except AmbleError:
         raise
     except Exception as error:
-        lines = [
-            frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(code.path)
-        ]
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == module.__file__]
         where = f" (line {lines[-1]})" if lines else ""
         message = next(iter(str(error).splitlines()), "").rstrip(".")
         raise AmbleError(
@@ -103,12 +117,23 @@ def loss_of(code: Code, X: Array, y: Targets) -> Any:
     return made
 
 
-def _deterministic() -> None:
-    """So that a replay has the same digits, and agents on one machine do not wait for each other's threads."""
+@contextmanager
+def deterministic() -> Iterator[None]:
+    """PyTorch with deterministic algorithms and one thread, if it is loaded: so that a replay has the same digits, and
+    agents on one machine do not wait for each other's threads. What the process had set comes back at the end."""
     torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.use_deterministic_algorithms(True)
-        torch.set_num_threads(1)
+    if torch is None:
+        yield
+        return
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    threads = torch.get_num_threads()
+    torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        torch.set_num_threads(threads)
 
 
 class First(NamedTuple):
@@ -116,7 +141,7 @@ class First(NamedTuple):
 
     code: Code
     loss: ModelLoss
-    objective: Any
+    objective: Shared  # what methods will find
     table: dict[str, Any]  # for [model] of the agents
 
 
@@ -124,6 +149,8 @@ def first_of(table: dict[str, Any], beside: Path) -> First:
     """From the [model] table of a run file in the folder `beside`: the file is asked about one row of zeros."""
     if strange := [key for key in BUILT_IN if key in table]:
         raise AmbleError(f"[model] has file and {strange[0]}; the file has the whole loss: leave {strange[0]} out.")
+    if not toml.text.fits(table["file"]):
+        raise AmbleError(f"[model] file = {table['file']!r} was given; give the path of a Python file, such as net.py.")
     code = code_at(beside / table["file"])
     columns = table.get("columns")
     width = len(columns) if isinstance(columns, list) else columns
@@ -134,7 +161,7 @@ def first_of(table: dict[str, Any], beside: Path) -> First:
     if not np.abs(loss.start).sum() < BEYOND:
         raise AmbleError(f"the first model of {code.name} has numbers that are not finite, or too large; give others.")
     own = {"file": code.name, "code": code.digest, "unknowns": int(loss.dimension)}
-    return First(code, loss, loss[0], {**table, **own})
+    return First(code, loss, Shared(loss, 1.0, code.digest), {**table, **own})
 
 
 def objective(code: Code, model: Model, X: Array, y: Targets, whose: str, extra: Extras = NO_EXTRAS) -> Shared:

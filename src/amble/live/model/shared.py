@@ -43,12 +43,20 @@ class Plain:
 
 @final
 class Shared:
-    """One agent's loss, times its share in the sum."""
+    """One agent's loss, times its share in the sum: it has what the loss has, and no more."""
+
+    of_file: ClassVar[bool] = True  # its values may be below zero, and zeros need not be a model
 
     def __init__(self, loss: Any, share: float, digest: str, f: Any = None) -> None:
         self.loss, self.share, self.digest, self.f = loss, share, digest, loss[0] if f is None else f
         if knows(self.f, "smoothness"):
             self.smoothness = share * float(self.f.smoothness)
+        if knows(self.f, "curvature"):
+            self.curvature = share * float(self.f.curvature)
+        if knows(self.f, "hessian"):
+            self.hessian = self._hessian
+        if knows(self.f, "prox"):
+            self.prox = self._prox
 
     def drawn(self, hop: int) -> "Shared":
         return Shared(self.loss, self.share, self.digest, drawn(self.f, hop))
@@ -61,6 +69,13 @@ class Shared:
 
     def grad(self, w: Array) -> Array:
         return self.share * np.asarray(self.f.grad(w), np.float64)
+
+    def _hessian(self, w: Array) -> Array:
+        return self.share * np.asarray(self.f.hessian(w), np.float64)
+
+    def _prox(self, center: Array, weight: Number, start: Array) -> Array:
+        """The minimum of s f + weight / 2 |x - center|^2 is that of f + (weight / s) / 2 |x - center|^2."""
+        return np.asarray(self.f.prox(center, weight / self.share, start), np.float64)
 
 
 @final

@@ -59,9 +59,6 @@ STALL_PAUSES = 3  # wait for an answer at least this many of our own pauses, bec
 TELL_PART = 0.05  # of the patience: until the sender of a token is told that it was passed on
 MADE = "# Made by amble for one agent. To change what all agents must agree on, edit the run file.\n"
 
-file_name = toml.Kind(
-    lambda value: toml.text.fits(value) and Path(value).name == value, "the name of a file in the agent's own folder"
-)
 next_kind = toml.Kind(
     lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
     'a list of neighbours, one per token, or "" for any',
@@ -98,8 +95,8 @@ class AgentFile:
     stop: Settled
     timing: Settled
     neighbours: Annotated[tuple[dict[str, Any], ...], toml.list_of(toml.table, "a list of tables")]
-    data: Annotated[str | None, file_name] = None
-    test: Annotated[str | None, file_name] = None
+    data: Annotated[str | None, toml.file_name] = None
+    test: Annotated[str | None, toml.file_name] = None
     guests: Settled = field(default_factory=dict)
     record: Settled = field(default_factory=dict)
     start: Annotated[str | None, toml.text] = None

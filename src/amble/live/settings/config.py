@@ -52,7 +52,7 @@ RUN = {
     "agents": toml.list_of(toml.table, "tables, [[agents]], one per agent"),
 }
 START = {"start": starts.KIND}
-AGENT = {**agent_config.PEER, "data": agent_config.file_name, "test": agent_config.file_name}
+AGENT = {**agent_config.PEER, "data": toml.file_name, "test": toml.file_name}
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from amble.errors import AmbleError
 from amble.files import lock
+from amble.live import toml
 from amble.live.core import visits
 from amble.live.model import start as starts
 from amble.live.settings import agent_config
@@ -23,7 +24,7 @@ def invite(bundle: Path, own: Peer, near: tuple[str, ...], data: str | None, day
     if not authority.is_dir():
         raise AmbleError(f"there is no authority in {bundle}; give the folder that amble init made with --out.")
     values = {**own._asdict(), "data": data}
-    for key, kind in (*agent_config.PEER.items(), ("data", agent_config.file_name)):
+    for key, kind in (*agent_config.PEER.items(), ("data", toml.file_name)):
         if not kind.fits(values[key]) and (key, data) != ("data", None):
             raise AmbleError(f"{key} = {values[key]!r} was given; it must be {kind.description}.")
     if not near:
