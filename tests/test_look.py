@@ -150,7 +150,7 @@ def test_a_headline_of_one_method_is_of_its_model_though_it_is_read_in_two_ways(
     for method, reading, within in ((relay, "Relay", "0.1 %"), (other, "API-BCD (mean of x)", "1 %")):
         section = group(amble.compare([method], PROBLEM, hops=600))[0]
         assert len(lines(section)) == 2  # the mean of the tokens, and that of the agents' models
-        told = rf"{re.escape(reading)} is within {within} of the optimum's test NMSE after [\d.]+ µs and \d+ units"
+        told = rf"{re.escape(reading)} is within {within} of the optimum's test NMSE after [\d.]+ (µs|ms) and \d+ units"
         assert re.fullmatch(told, headline(section))
 
 
