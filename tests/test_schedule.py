@@ -159,13 +159,19 @@ def check_tokens_walk_in_order(schedule, network, compute_s):
         assert (np.diff(times) >= compute_s[agents[1:]] * (1 - 1e-9)).all()
 
 
+def begins(long, short, hops):
+    """Whether one schedule is the beginning of the other; a column that a walk has no use for is absent in both."""
+    assert [column is None for column in short] == [column is None for column in long]
+    there = [(one, other) for one, other in zip(short, long, strict=True) if one is not None]
+    return all(np.array_equal(one, other[:hops]) for one, other in there)
+
+
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**63), timing=st.sampled_from(list(TIMINGS)), hops=st.integers(1, 500))
 def test_a_longer_schedule_only_adds_to_a_shorter_one(seed, timing, hops):
     short, again, long = (made(timing=timing, seed=seed, hops=count) for count in (hops, hops, 700))
-    for one, same, other in zip(short, again, long, strict=True):
-        assert np.array_equal(one, same)
-        assert np.array_equal(one, other[:hops])
+    assert begins(again, short, hops)
+    assert begins(long, short, hops)
 
 
 @pytest.mark.parametrize("hops", [scheduling.BLOCK - 3, scheduling.BLOCK, 2 * scheduling.BLOCK])
@@ -173,7 +179,7 @@ def test_longer_ones_only_add_across_compiled_blocks(hops):
     """Visits to a straggler end long after later ones: the block must not end before those are known."""
     for seed in range(8):
         short, long = (made(timing="a straggler", seed=seed, hops=count) for count in (hops, 3 * scheduling.BLOCK))
-        assert all(np.array_equal(one, other[:hops]) for one, other in zip(short, long, strict=True))
+        assert begins(long, short, hops)
 
 
 @pytest.mark.parametrize("walk", ["cycle", "metropolis"])
