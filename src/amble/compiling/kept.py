@@ -46,6 +46,7 @@ def kept_programs(jax: Any) -> Iterator[None]:
         "jax_persistent_cache_enable_xla_caches": "none",  # it would make the folder part of the names of programs
     }
     before = {name: getattr(jax.config, name) for name in ours}
+    changed_ns = changed(folders)
     try:
         for name, value in ours.items():
             jax.config.update(name, value)
@@ -55,7 +56,15 @@ def kept_programs(jax: Any) -> Iterator[None]:
         for name, value in before.items():
             jax.config.update(name, value)
         reset_cache()
-        keep(folders)
+        if changed(folders) != changed_ns:
+            keep(folders)
+
+
+def changed(folders: Folders) -> int:
+    """When a program came last: to look for it among a thousand others would take milliseconds."""
+    with suppress(OSError):
+        return folders.own.stat().st_mtime_ns
+    return 0
 
 
 @cache
