@@ -104,7 +104,7 @@ def test_the_citation_names_this_version_and_the_paper_of_the_readme():
 GLOSSARY = ROOT / "docs/glossary.md"
 NOUNS = [
     "account", "agent", "agreement", "authority", "batch", "board", "bundle", "custody", "cycle", "epoch",
-    "generation", "gift", "hop", "journal", "lane", "lap", "lease", "ledger", "loss", "meeting", "messenger",
+    "generation", "gift", "guard", "hop", "journal", "lane", "lap", "lease", "ledger", "loss", "meeting", "messenger",
     "neighbour", "objective", "pair", "params", "patience", "reading", "record", "recount", "reissue", "replay", "role",
     "round", "slot", "split", "stage", "survey", "sweep", "token", "unit", "virtual time", "visit", "walk",
 ]  # fmt: skip

@@ -135,27 +135,6 @@ class Sums(NamedTuple):
         arrays = scalars | sizes | {"train": judged, "test": judged}
         return Sums(**{name: arrays[name] for name in Sums._fields})
 
-    def plus(self, other: "Sums") -> "Sums":
-        """The sums of both.
-
-        Parameters
-        ----------
-        other : of the same loss, columns and classes
-
-        Returns
-        -------
-        Sums
-
-        Example
-        -------
-        >>> from amble.results.sums import Sums
-        >>> zeros = Sums.zeros("poisson", 3)
-        >>> float(zeros.plus(zeros).agents)
-        0.0
-        """
-        added: Sums = _fill(self, iter(a + b for a, b in zip(leaves(self), leaves(other), strict=True)))
-        return added
-
 
 def sums_of(
     loss: str,
