@@ -139,11 +139,14 @@ def test_a_run_of_an_earlier_arithmetic_is_not_called_damaged(done, tmp_path):
 
 
 @pytest.mark.parametrize("method", [WPG(), Relay(form="scalar")], ids=repr)
-def test_the_first_arithmetic_is_that_of_all_but_the_full_form(done, method):
+def test_the_first_arithmetics_are_those_of_all_but_the_full_form(done, method):
     kept = collect.collect(collect.agent_folders([done[0]]))
-    replay.check_arithmetic(kept._replace(arithmetic=1), method)
-    with pytest.raises(AmbleError, match="computed by arithmetic 3 of another amble"):
-        replay.check_arithmetic(kept._replace(arithmetic=3), method)
+    for earlier in (1, 2):
+        replay.check_arithmetic(kept._replace(arithmetic=earlier), method)
+        with pytest.raises(AmbleError, match=f"computed by arithmetic {earlier} of another amble"):
+            replay.check_arithmetic(kept._replace(arithmetic=earlier), Relay(form="full"))
+    with pytest.raises(AmbleError, match="computed by arithmetic 4 of another amble"):
+        replay.check_arithmetic(kept._replace(arithmetic=4), method)
 
 
 def test_a_visit_that_was_not_made_so_is_found(done):
