@@ -179,7 +179,7 @@ def tables(folder: Path) -> None:
     page = folder / "networks.md"
     text = page.read_text()
     for name in ("digits", "usps"):
-        begin, end = f"<!-- made: {name} -->\n", f"<!-- end: {name} -->"
+        begin, end = f"<!-- networks: {name} -->\n", f"<!-- end: {name} -->"
         before, _, rest = text.partition(begin)
         made = table(json.loads((folder / f"networks-{name}.json").read_text()))
         text = before + begin + made + end + rest.partition(end)[2]
