@@ -141,7 +141,7 @@ def ours(case: Case) -> Piece:
 
     def once() -> None:
         nonlocal at
-        at, *_ = runner.advance(at, case.agent, case.token, 0, pauses, never, never, 0.0)
+        at, *_ = runner.advance(at, (case.agent, case.token), np.arange(case.lanes), 0, pauses, never, never, 0.0)
 
     return once, lambda: runner.read(at)[1]
 

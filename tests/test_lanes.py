@@ -7,6 +7,7 @@ import pytest
 
 import amble
 from amble import methods, networks
+from amble.engines.lane_program import IN_TURN, TOGETHER
 from amble.engines.lanes import Lanes, lanes_that_fit
 from amble.schedule.many import plan_many
 from amble.simulation.many import run_many, trip
@@ -68,9 +69,9 @@ def test_lanes_in_turn_have_the_very_digits_of_a_run_alone(label):
     for (method, problem, network, seed), lane in list(zip(cases, lanes, strict=True))[::5]:
         run = amble.simulate(method, problem, network, seed=seed, progress=False, hops=60)
         check_equal(lane, run)
-        if not Lanes.go_together(lane.method, problem):
+        if Lanes.way_of(lane.method, problem) == IN_TURN:
             np.testing.assert_array_equal(lane.consensus, run.consensus)
-    assert Lanes.go_together(cases[0][0], SQUARES[0])
+    assert Lanes.way_of(cases[0][0], SQUARES[0]) == TOGETHER
 
 
 def test_gossip_over_sparse_networks_of_different_links():

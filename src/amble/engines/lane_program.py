@@ -4,12 +4,16 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from amble.arrays import Array, Tree
-from amble.engines import State, act, first_lost
+from amble.engines import State, act, first_lost, lane_kernel
 from amble.engines.compiled import _begin, _put, _read, _take, hear
 from amble.methods import Method, agrees, is_round, rules
 from amble.methods.parameters import with_traced
 
+# how lanes go through their hops: together, or in turn; together in one kernel; the same without a GPU, for tests
+TOGETHER, IN_TURN, ONE_KERNEL, INTERPRETED = "together", "in turn", "one kernel", "interpreted"
 RECORDS = 1 << 9  # pauses at most in one piece, which is what a run of 4,096 hops has
 
 
@@ -103,39 +107,61 @@ def _model(shape: Shape, lane: Lane, shared: Shared, state: State) -> Any:
 
 
 @cache
+def laid() -> Any:
+    """A piece of the schedules, filled up to a fixed number of schedules and hops."""
+    import jax
+    import jax.numpy as jnp
+
+    def lay(rows: Any, schedules: int, hops: int, in_turn: bool) -> Any:
+        filled = jnp.pad(rows, ((0, schedules), (0, hops)), mode="edge")
+        return filled if in_turn else filled.T
+
+    return jax.jit(lay, static_argnums=(1, 2, 3))
+
+
+@cache
 def piece() -> Any:
     import jax
     import jax.numpy as jnp
 
     def advance(
         shape: Shape,
-        together: bool,
+        way: str,
         lanes: Lane,
         shared: Shared,
         at: Progress,
-        columns: Any,
+        columns: Any,  # agents, tokens and, where tokens meet, roles: a row per hop or, in turn, per schedule
+        which: Any,  # of the schedules, one per lane
         offset: Any,
         points: Points,
     ) -> Any:
         several, rounds = _several(shape, shared), is_round(shape.method)
+        together = way != IN_TURN
 
         def over(function: Callable[..., Any], *axes: int | None) -> Callable[..., Any]:
             return jax.vmap(function, in_axes=axes) if together else function
 
+        def visited(
+            f: Tree, mine: Any, slot: Tree, visitor: Tree, x_sum: Any, lost: Any, end: Any, settings: Any, role: Any,
+            penalty: Any, initial: Array, k: Any,
+        ) -> Any:  # fmt: skip
+            """What hop k changes in one lane; the rows of the agent, the slot and the token are for lanes that go on."""
+            rule: Any = rules(with_traced(shape.method, settings), initial, penalty, shape.meets)
+            new, slot, token = act(rule, role, f, mine, slot, visitor)
+            x_sum = kept(k < end, x_sum + (new.x - mine.x), x_sum)
+            return new, slot, token, x_sum, first_lost(jnp, lost, x_sum, k)
+
         def hop(lane: Lane, state: State, k: Any, end: Any, i: Any, m: Any, role: Any = None) -> State:
             f = _take(shared.objectives, (lane.problem, i) if several else i)
-            mine, slot, visitor = _take(state.agents, i), _take(state.slots, (i, m)), _take(state.tokens, m)
+            rows = _take(state.agents, i), _take(state.slots, (i, m)), _take(state.tokens, m)
             penalty = _take(shared.penalty, lane.problem) if several else shared.penalty
-            rule: Any = rules(with_traced(shape.method, lane.settings), shared.initial, penalty, shape.meets)
-            new, new_slot, new_token = kept(k < end, act(rule, role, f, mine, slot, visitor), (mine, slot, visitor))
-            x_sum = state.x_sum + (new.x - mine.x)
-            return State(
-                _put(state.agents, i, new),
-                _put(state.slots, (i, m), new_slot),
-                _put(state.tokens, m, new_token),
-                x_sum,
-                first_lost(jnp, state.lost, x_sum, k),
+            *new, x_sum, lost = visited(
+                f, *rows, state.x_sum, state.lost, end, lane.settings, role, penalty, shared.initial, k
             )
+            agent, slot, token = kept(k < end, tuple(new), rows)
+            return State(
+                _put(state.agents, i, agent), _put(state.slots, (i, m), slot), _put(state.tokens, m, token), x_sum, lost
+            )  # fmt: skip
 
         def one_round(lane: Lane, state: State, k: Any, end: Any) -> State:
             method: Any = with_traced(shape.method, lane.settings)
@@ -154,20 +180,45 @@ def piece() -> Any:
             """In turn, the loop itself ends with the lane."""
             return jax.tree.map(lambda a, b: jnp.where(going, a, b), new, old) if together else new
 
-        def step(k: Any, state: State, lane: Lane, ends: Any, columns: Any) -> State:
+        def step(k: Any, state: State, lane: Lane, ends: Any, which: Any) -> State:
             if rounds:
                 after: State = over(one_round, 0, 0, None, 0)(lane, state, k, ends)
                 return after
-            here = [_take(column, k - offset) for column in columns]
+            row = k - offset
+            at = [_take(_take(column, row), which) if together else _take(column, (which, row)) for column in columns]
+            here = [each.astype(np.int32) for each in at]
             visited: State = over(hop, 0, 0, None, 0, *(0 for _ in here))(lane, state, k, ends, *here)
             return visited
 
-        def all_pauses(lane: Lane, at: Progress, columns: Any) -> Any:
+        def rows_of(state: State) -> tuple[Any, ...]:
+            """The shapes of what the visit of one lane reads of its own; see `visited`."""
+            depths = (shared.objectives, 1 + several), (state.agents, 2), (state.slots, 3), (state.tokens, 2)
+            parts = [jax.tree.map(lambda a, d=d: jax.ShapeDtypeStruct(a.shape[d:], a.dtype), tree) for tree, d in depths]
+            rest = state.x_sum, state.lost, at.ends, lanes.settings
+            parts += [jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), each) for each in rest]
+            return *parts, jax.ShapeDtypeStruct((), np.int32) if shape.meets else None
+
+        kernel = None
+        if way in (ONE_KERNEL, INTERPRETED) and not rounds and shared.penalty is None:
+            same = None, shared.initial, jax.ShapeDtypeStruct((), np.int64)
+            kernel = lane_kernel.traced(visited, at.state.lost.shape[0], rows_of(at.state), same)
+
+        def hops(begin: Any, stop: Any, state: State, lane: Lane, ends: Any, which: Any) -> State:
+            if kernel is None:
+                after: State = jax.lax.fori_loop(begin, stop, lambda k, s: step(k, s, lane, ends, which), state)
+                return after
+            span = jnp.stack([begin - offset, jnp.maximum(begin, stop) - offset, offset]).astype(np.int32)
+            chosen = which, lane.problem if several else None
+            return lane_kernel.play(
+                kernel, shared.objectives, state, lane.settings, shared.initial, ends, columns, chosen, span,
+                way == INTERPRETED,
+            )  # fmt: skip
+
+        def all_pauses(lane: Lane, at: Progress, which: Any) -> Any:
             def pause(s: Any, carried: Any) -> Any:
                 (state, ends, settled, lap_model), models, local = carried
                 begin, end = points.pauses[s], points.pauses[s + 1]
-                stop = jnp.minimum(end, jnp.max(ends))
-                state = jax.lax.fori_loop(begin, stop, lambda k, state: step(k, state, lane, ends, columns), state)
+                state = hops(begin, jnp.minimum(end, jnp.max(ends)), state, lane, ends, which)
                 model, mean = over(lambda lane, state: _model(shape, lane, shared, state), 0, 0)(lane, state)
                 lost, going = state.lost >= 0, ends >= end
                 settled = settled | (over(still, 0, 0)(model, lap_model) & points.laps[s] & going & ~lost)
@@ -183,7 +234,7 @@ def piece() -> Any:
             return (moved <= points.tolerance * length) & (points.tolerance > 0)
 
         if together:
-            return all_pauses(lanes, at, columns)
-        return jax.lax.map(lambda each: all_pauses(*each), (lanes, at, columns))
+            return all_pauses(lanes, at, which)
+        return jax.lax.map(lambda each: all_pauses(*each), (lanes, at, which))
 
     return jax.jit(advance, static_argnums=(0, 1), donate_argnums=4)

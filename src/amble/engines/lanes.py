@@ -20,9 +20,9 @@ import numpy as np
 from amble.arrays import Array, Flags, Indices, Tree, tree_map
 from amble.engines import State, lane_program
 from amble.engines.compiled import _begin, _explained, _links
-from amble.engines.lane_program import RECORDS, Lane, Points, Progress, Shape, Shared
+from amble.engines.lane_program import IN_TURN, ONE_KERNEL, RECORDS, TOGETHER, Lane, Points, Progress, Shape, Shared
 from amble.errors import need
-from amble.methods import Method, is_round
+from amble.methods import Method, is_round, tokens_among
 from amble.methods.parameters import traced, with_traced
 from amble.networks.network import Network
 from amble.problem.problem import Problem
@@ -61,7 +61,10 @@ class Lanes:
         which_problem, own_problems = _distinct(problems)
         which_network, own_networks = _distinct(networks)
         first = own_problems[0]
-        self.together = self.go_together(self.shape.method, first)
+        method = methods[0]
+        self.way = self.way_of(self.shape.method, first)
+        most = max(first.agents, 0 if is_round(method) else tokens_among(method, first.agents))
+        self.numbers = np.min_scalar_type(most)  # of the schedules, as the device keeps them
         settings = [traced(method) for method in methods]
         lanes = Lane(
             {name: np.array([each[name] for each in settings]) for name in settings[0]},
@@ -69,7 +72,6 @@ class Lanes:
             np.array(which_network, np.int32),
         )
         initial = np.zeros(first.dimension) if initial is None else np.asarray(initial, np.float64)
-        method = methods[0]
         links = _padded([_links(method, network) for network in own_networks]) if is_round(method) else {}
         with self.jax.enable_x64(True):
             self.lanes = self.jax.device_put(self.jax.tree.map(self._pad, lanes))
@@ -83,9 +85,11 @@ class Lanes:
             )
 
     @staticmethod
-    def go_together(method: Method, problem: Problem) -> bool:
-        """Whether the lanes go through each hop together, or in turn."""
-        return need("jax", "sim").default_backend() != "cpu" or not _searches(method, problem)
+    def way_of(method: Method, problem: Problem) -> str:
+        """How the lanes go through their hops; `ONE_KERNEL` only where a kernel can be written for the visit."""
+        if need("jax", "sim").default_backend() == "cpu":
+            return IN_TURN if _searches(method, problem) else TOGETHER
+        return ONE_KERNEL
 
     def _pad(self, column: Any) -> Any:
         """Copies of the first lane, up to a power of two."""
@@ -112,6 +116,7 @@ class Lanes:
         self,
         at: Progress,
         columns: Sequence[Indices],
+        which: Indices,
         offset: int,
         pauses: Indices,
         open_ends: Flags,
@@ -121,13 +126,13 @@ class Lanes:
         """The lanes after hops pauses[0] .. pauses[-1] - 1, and their models and local models at pauses[1:].
 
         `columns` are the schedules' agents, tokens and, where tokens meet, roles from hop `offset` on, one row per
-        lane; none for rounds.
+        schedule; none for rounds. `which` is the schedule of each lane.
         `open_ends` says at which of the pauses a lane that has diverged ends, `laps` at which a lap ends: there a lane
         ends that has settled.
         """
         count = len(pauses) - 1
         with self.jax.enable_x64(True), _explained(self.shape.method):
-            pieces = tuple(self._columns(column) for column in columns)
+            pieces = tuple(self._column(column) for column in columns)
             points = Points(
                 np.pad(np.asarray(pauses, np.int64), (0, RECORDS - count), mode="edge"),
                 np.pad(open_ends, (0, RECORDS - count)),
@@ -136,17 +141,22 @@ class Lanes:
                 np.float64(tolerance),
             )
             after, models, local = lane_program.piece()(
-                self.shape, self.together, self.lanes, self.shared, at, pieces, np.int64(offset), points
-            )
-            axes = (1, 0, 2) if self.together else (0, 1, 2)
-            taken = [np.asarray(each).transpose(axes)[: self.count, :count] for each in (models, local)]
+                self.shape, self.way, self.lanes, self.shared, at, pieces, self._pad(np.asarray(which, np.int32)),
+                np.int64(offset), points,
+            )  # fmt: skip
+            if self.way == IN_TURN:
+                taken = [np.asarray(each)[: self.count, :count] for each in (models, local)]
+            else:
+                taken = [np.asarray(each[:count])[:, : self.count].swapaxes(0, 1) for each in (models, local)]
         return after, taken[0], taken[1]
 
-    def _columns(self, column: Any) -> Any:
-        """A piece of the schedules as the device wants it: one row per hop together, one per lane in turn. The entry
-        after the last hop is read in advance, but never used."""
-        padded = self._pad(np.pad(column, ((0, 0), (0, BLOCK + 1 - column.shape[1])), mode="edge"))
-        return self.jax.numpy.asarray(padded.T if self.together else padded)
+    def _column(self, column: Any) -> Any:
+        """A piece of the schedules as the device wants it: one row per schedule in turn, else one per hop. Their number
+        is a power of two, so that few programs are compiled. The entry after the last hop is read in advance, but never
+        used."""
+        rows = self.jax.device_put(np.asarray(column).astype(self.numbers, copy=False))
+        missing = (1 << (len(column) - 1).bit_length()) - len(column)
+        return lane_program.laid()(rows, missing, BLOCK + 1 - column.shape[1], self.way == IN_TURN)
 
     def read(self, at: Progress) -> tuple[Array, Array]:
         """The models and local models of all lanes."""

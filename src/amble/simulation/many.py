@@ -191,6 +191,9 @@ def _play(
     grid = record_hops(limit, every)
     laps = np.arange(lap, limit + 1, lap) if tolerance else np.zeros(0, np.int64)
     walking = isinstance(schedules[0], Schedule)
+    distinct = list({id(schedule): schedule for schedule in schedules}.values())
+    number_of = {id(schedule): number for number, schedule in enumerate(distinct)}
+    which = np.array([number_of[id(schedule)] for schedule in schedules])
     block = BLOCK if walking else max(1, BLOCK // machine.shape.agents)
     borders = np.arange(0, limit, block)
     pauses = np.unique(np.concatenate([grid, laps, borders, [limit]]))
@@ -205,12 +208,12 @@ def _play(
             stop = int(pauses[pauses > hop][RECORDS - 1]) if len(between) == RECORDS - 1 else stop
             points = np.concatenate([[hop], between, [stop]])
             names = ("agent", "token", *(("role",) if machine.shape.meets else ())) if walking else ()
-            columns = [_columns(schedules, name, number * block, block) for name in names]
+            columns = [_columns(distinct, name, number * block, block) for name in names]
             on_grid = np.isin(points[1:], grid)
             at_lap = np.isin(points[1:], laps)
             began = time.perf_counter()
             at, models, local = machine.advance(
-                at, columns, number * block, points, on_grid | at_lap, at_lap, tolerance
+                at, columns, which, number * block, points, on_grid | at_lap, at_lap, tolerance
             )
             film.add(points[1:][on_grid], models[:, on_grid], local[:, on_grid])
             if time.perf_counter() - began < PIECE_S:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from amble.data.packed import DAMAGED, arrays_of, npz_of
+from amble.engines.lane_program import IN_TURN
 from amble.engines.lanes import Lanes
 from amble.errors import AmbleError
 from amble.files import write_whole
@@ -99,7 +100,7 @@ def chunks(plan: Plan, missing: Sequence[tuple[Case, str]], workers: int) -> tup
         most = lanes_at_once(run, problem, stop)
         visits = (stop["hops"] or HOPS_DEFAULT) * (problem.agents if is_round(run.method) else 1)
         seconds += len(group) * visits * (HOP_S + float(np.mean(modelled(run.method, problem))))
-        together = problem.own is None and Lanes.go_together(run.method, problem)
+        together = problem.own is None and Lanes.way_of(run.method, problem) != IN_TURN
         fair = -(-len(missing) // (JOBS_PER_WORKER * workers))
         size = max(1, min(most if together else len(group), max(fair, LANES_LEAST if together else 1)))
         made += even_parts(group, size)

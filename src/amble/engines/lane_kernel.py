@@ -1,0 +1,165 @@
+"""The hops of many lanes as one kernel on a GPU: each of its programs takes a few lanes through all hops.
+
+The loop of lane_program.py starts some ten kernels per hop, and each reads from memory what the last one wrote. Here a
+hop reads the rows that it needs and writes those that it changes, and what programs work on stays in caches. A visit
+must be of operations that padded.py knows, on small arrays; other visits stay in the loop.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from amble.arrays import Tree
+from amble.compiling.padded import Refused, evaluate, largest, padded, used
+from amble.engines import State
+
+NUMBERS = 1 << 12  # of the largest array that a program works on: it must fit the registers of its threads
+LANES = 8  # per program, at most
+WARPS = 4  # per program
+ENTRIES_MAX = 1 << 31  # of an array: places are numbers of 32 bits
+
+
+class Traced(NamedTuple):
+    """The step of a hop for the lanes of one program, and how many these are."""
+
+    jaxpr: Any
+    structure: Any  # of its results
+    lanes: int
+
+
+Step = Callable[..., Tree]  # step(f, agent, slot, token, x_sum, lost, ends, settings, role, initial, k)
+
+
+def traced(step: Step, lanes: int, rows: tuple[Tree, ...], same: tuple[Any, ...]) -> Traced | None:
+    """The step for as many lanes as one program can take, or None where it must stay in the loop.
+
+    `rows` are the shapes of what each lane has of its own, `same` of what all have in common.
+    """
+    import jax
+
+    def of(count: int) -> Traced:
+        own = jax.tree.map(lambda a: jax.ShapeDtypeStruct((count, *a.shape), a.dtype), rows)
+        both = jax.vmap(step, (*(0 for _ in rows), *(None for _ in same)))
+        closed, shapes = jax.make_jaxpr(both, return_shape=True)(*own, *same)
+        if closed.consts:
+            raise Refused("a constant array")
+        return Traced(closed.jaxpr, jax.tree.structure(shapes), count)
+
+    if any(0 in a.shape for a in jax.tree.leaves((rows, same))):
+        return None
+    try:
+        most = largest(of(1).jaxpr)
+        if most > NUMBERS:
+            return None
+        return of(min(lanes, LANES, NUMBERS // most))
+    except Refused:
+        return None
+
+
+def play(
+    step: Traced,
+    objectives: Tree,
+    state: State,
+    settings: Tree,
+    initial: Any,
+    ends: Any,
+    columns: tuple[Any, ...],  # agents, tokens and, where tokens meet, roles: one row per hop
+    which: tuple[Any, Any],  # each lane's column, and its problem where there are several, or None
+    span: Any,  # the rows of the first hop and of the one after the last, and the hop of row 0
+    interpreted: bool,
+) -> State:
+    """The state after the hops of a span, for lanes that have not ended."""
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import triton
+
+    kept = state.agents, state.slots, state.tokens
+    given = jax.tree.leaves((objectives, settings, initial, ends, columns, which, span))
+    changed = jax.tree.leaves((kept, state.x_sum, state.lost))
+    if any(np.size(array) >= ENTRIES_MAX for array in (*given, *changed)):
+        raise ValueError("an array with more entries than a number of 32 bits can count")
+    inputs, structure = jax.tree.flatten((objectives, settings, initial, ends, columns, which, span))
+    count, B = state.lost.shape[0], step.lanes
+    _, read = used(step.jaxpr)
+
+    def kernel(*refs: Any) -> None:
+        fixed, outputs = refs[: len(inputs)], refs[len(inputs) + len(changed) :]
+        objectives, settings, initial, ends, columns, (column, problem), span = jax.tree.unflatten(structure, fixed)
+        (agents, slots, tokens), x_sums, losts = jax.tree.unflatten(
+            jax.tree.structure((kept, state.x_sum, state.lost)), outputs
+        )
+        lanes = pl.program_id(0) * B + jnp.arange(B, dtype=jnp.int32)
+
+        def places(ref: Any, before: list[Any]) -> tuple[Any, Any]:
+            """Where the rows are whose first places are `before`, one per lane; which entries are not padding."""
+            sides = ref.shape[len(before) :]
+            shape = (B, *padded(sides)) if before else padded(sides)
+            first = [at.reshape((B, *(1 for _ in sides))) for at in before]
+            along = [
+                jax.lax.broadcasted_iota(jnp.int32, shape, axis + bool(before)) for axis in range(len(sides))
+            ]  # fmt: skip
+            inside: Any = jnp.full(shape, True)
+            for place, side in zip(along, sides, strict=True):
+                inside = inside & (place < side)
+            return ref.at[(*(jnp.broadcast_to(at, shape) for at in first), *along)], inside
+
+        def load(ref: Any, before: list[Any]) -> Any:
+            if not ref.shape[len(before) :] and not before:
+                return triton.load(ref.at[()])
+            place, inside = places(ref, before)
+            return triton.load(place, mask=inside, other=jnp.zeros((), ref.dtype))
+
+        def rows(tree: Tree, before: list[Any]) -> list[Any]:
+            return [load(ref, before) for ref in jax.tree.leaves(tree)]
+
+        own = rows(settings, [lanes])
+        until, column_of = load(ends, [lanes]), load(column, [lanes])
+        problem_of = [] if problem is None else [load(problem, [lanes])]
+        start = load(initial, [])
+        begin, stop, offset = (triton.load(span.at[jnp.asarray(n, jnp.int32)]) for n in range(3))
+        variables = step.jaxpr.invars
+
+        def hop(row: Any, carried: Any) -> Any:
+            x_sum, lost = carried
+            at_row = jnp.full((B,), row, jnp.int32)
+            i, m, *role = (load(each, [at_row, column_of]).astype(jnp.int32) for each in columns)
+            k = (row + offset).astype(jnp.int64)
+            groups = [(objectives, [*problem_of, i]), (agents, [lanes, i]), (slots, [lanes, i, m]), (tokens, [lanes, m])]
+            refs = [(ref, before) for tree, before in groups for ref in jax.tree.leaves(tree)]
+            wanted = [variable in read for variable in variables[: len(refs)]]
+            arrays = [load(*ref) if want else None for ref, want in zip(refs, wanted, strict=True)]
+            results = evaluate(step.jaxpr, [*arrays, x_sum, lost, until, *own, *role, start, k])
+            going = k < until
+            objective_count = len(jax.tree.leaves(objectives))
+            for n, (ref, before) in enumerate(refs[objective_count:]):
+                if step.jaxpr.outvars[n] is variables[objective_count + n]:
+                    continue  # it stays as it was
+                place, inside = places(ref, before)
+                inside = inside & going.reshape((B, *(1 for _ in ref.shape[len(before) :])))
+                triton.store(place, results[n], mask=inside)
+            if not interpreted:  # what the next hop reads may have been written by another thread of this program
+                triton.debug_barrier()
+            return results[-2], results[-1]
+
+        x_sum, lost = jax.lax.fori_loop(begin, stop, hop, (load(x_sums, [lanes]), load(losts, [lanes])))
+        for ref, array in ((x_sums, x_sum), (losts, lost)):
+            place, inside = places(ref, [lanes])
+            triton.store(place, array, mask=inside)
+
+    anywhere = pl.BlockSpec(memory_space=pl.ANY)
+    after = pl.pallas_call(
+        kernel,
+        grid=(count // B,),
+        in_specs=[anywhere] * (len(inputs) + len(changed)),
+        out_specs=[anywhere] * len(changed),
+        out_shape=[jax.ShapeDtypeStruct(array.shape, array.dtype) for array in changed],
+        input_output_aliases={len(inputs) + n: n for n in range(len(changed))},
+        compiler_params=None if interpreted else triton.CompilerParams(num_warps=WARPS),
+        interpret=interpreted,
+    )(*inputs, *changed)
+    (agents, slots, tokens), x_sum, lost = jax.tree.unflatten(
+        jax.tree.structure((kept, state.x_sum, state.lost)), after
+    )
+    return State(agents, slots, tokens, x_sum, lost)

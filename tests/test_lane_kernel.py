@@ -1,0 +1,147 @@
+"""The kernel that takes lanes through their hops on a GPU, interpreted on a CPU, equals the loop; and it can be built."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import amble
+from amble import methods
+from amble.compiling.padded import Refused, evaluate, largest, padded
+from amble.engines import lane_program
+from amble.engines.lane_program import INTERPRETED, ONE_KERNEL, TOGETHER
+from amble.engines.lanes import Lanes
+from amble.schedule.many import plan_many
+from amble.simulation.many import trip
+from amble.simulation.running import begin
+
+AGENTS, HOPS, LANES = 5, 40, 3
+SQUARES = [amble.split(amble.load("diabetes"), agents=AGENTS, seed=seed) for seed in (0, 1)]
+LOGISTIC = amble.split(amble.load("breast_cancer"), agents=AGENTS)
+WALKS = [label for label, kind in methods.METHODS.items() if methods.walks(kind)]
+
+
+def lanes_of(label, problem, settings=None):
+    """Three lanes with steps or penalties of their own; the last two share a schedule."""
+    kind = methods.METHODS[label]
+    several = {"tokens": 3} if label not in ("I-BCD", "WADMM", "AD-PSGD") else {}
+    method = methods.from_settings(label, settings or several)
+    name = methods.tunable(method)
+    network = amble.networks.random(AGENTS, 0.6)
+    runs = [begin(method, problem, network, seed=seed) for seed in (0, 1)]
+    method = runs[0].method
+    own = [replace(method, **{name: getattr(method, name) * by}) for by in (1.0, 0.3, 2.0)] if name else [method] * 3
+    assert kind is type(method)
+    schedules = plan_many([trip(run) for run in runs], hops=HOPS)
+    names = ("agent", "token", *(("role",) if runs[0].meets else ()))
+    columns = [np.stack([getattr(schedule, name) for schedule in schedules]) for name in names]
+    return own, network, columns, runs[0].meets
+
+
+def played(way, own, problems, network, columns, meets):
+    """The lanes after their hops, with two pauses; the second lane ends early."""
+    machine = Lanes(own, problems, [network] * len(own), None, meets)
+    machine.way = way
+    at = machine.start(np.array([HOPS, 23, HOPS]))
+    never = np.zeros(3, bool)
+    at, models, local = machine.advance(
+        at, columns, np.array([0, 1, 1]), 0, np.array([0, 7, 20, HOPS]), never, never, 0.0
+    )
+    return machine, at, models, local
+
+
+@pytest.mark.parametrize("label", WALKS)
+def test_the_kernel_does_what_the_loop_does(label):
+    own, network, columns, meets = lanes_of(label, SQUARES[0])
+    both = [played(way, own, [SQUARES[0]] * LANES, network, columns, meets) for way in (TOGETHER, INTERPRETED)]
+    (loop, *expected), (kernel, *found) = both
+    for one, other in zip(expected[1:], found[1:], strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-13 * abs(one).max())
+    for one, other in zip(loop.states(expected[0]), kernel.states(found[0]), strict=True):
+        for a, b in zip(leaves(one), leaves(other), strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-11, atol=1e-12 * max(1.0, np.abs(a).max(initial=0.0)))
+
+
+def leaves(state):
+    import jax
+
+    return jax.tree.leaves(state)
+
+
+def built(machine, columns):
+    """The text of the program that a GPU would get."""
+    import jax
+
+    count = 1
+    points = lane_program.Points(
+        np.zeros(lane_program.RECORDS + 1, np.int64), np.zeros(lane_program.RECORDS, bool),
+        np.zeros(lane_program.RECORDS, bool), np.int64(count), np.float64(0.0),
+    )  # fmt: skip
+    with jax.enable_x64(True):
+        at = machine.start(np.full(machine.count, HOPS))
+        pieces = tuple(machine._column(column) for column in columns)
+        which = machine._pad(np.zeros(machine.count, np.int32))
+        program = lane_program.piece().trace(
+            machine.shape, ONE_KERNEL, machine.lanes, machine.shared, at, pieces, which, np.int64(0), points
+        )
+        return program.lower(lowering_platforms=("cuda",)).as_text()
+
+
+IN_KERNEL = {"API-BCD", "gAPI-BCD", "I-BCD", "WPG", "WADMM", "PW-ADMM", "Relay"}
+
+
+@pytest.mark.parametrize("label", sorted(IN_KERNEL))
+def test_the_program_for_a_gpu_has_one_kernel(label):
+    """Least squares. The full form of Relay solves systems, and stays in the loop."""
+    settings = {"tokens": 3, "form": "scalar"} if label == "Relay" else None
+    own, network, columns, meets = lanes_of(label, SQUARES[0], settings)
+    text = built(Lanes(own, [SQUARES[0]] * LANES, [network] * LANES, None, meets), columns)
+    assert "triton" in text
+
+
+def test_a_visit_that_searches_or_solves_stays_in_the_loop():
+    for label, problem in (("API-BCD", LOGISTIC), ("Relay", SQUARES[0])):
+        own, network, columns, meets = lanes_of(label, problem)
+        text = built(Lanes(own, [problem] * LANES, [network] * LANES, None, meets), columns)
+        assert "triton" not in text
+
+
+def test_lanes_on_problems_of_their_own():
+    own, network, columns, meets = lanes_of("WPG", SQUARES[0])
+    problems = [SQUARES[0], SQUARES[1], SQUARES[0]]
+    loop, kernel = (played(way, own, problems, network, columns, meets) for way in (TOGETHER, INTERPRETED))
+    np.testing.assert_allclose(kernel[2], loop[2], rtol=1e-12, atol=1e-13 * abs(loop[2]).max())
+
+
+def test_what_is_in_the_padding_is_never_read():
+    """Sums, products and extremes of padded arrays whose padding is not finite."""
+    import jax
+    import jax.numpy as jnp
+
+    def function(a, b, v):
+        rows = a @ b
+        return rows * v, rows.max() + v.min(), (a * b).sum(axis=1), a[2] + b[:3].sum(), jnp.where(v > 0, v, -1.0)
+
+    rng = np.random.default_rng(0)
+    arguments = rng.normal(size=(5, 3)), rng.normal(size=3), rng.normal(size=5)
+    with jax.enable_x64(True):
+        jaxpr = jax.make_jaxpr(function)(*arguments).jaxpr
+        assert largest(jaxpr) == 8 * 4
+        wide = [
+            np.pad(each, [(0, to - at) for at, to in zip(each.shape, padded(each.shape), strict=True)],
+                   constant_values=np.nan)
+            for each in arguments
+        ]  # fmt: skip
+        for found, expected in zip(evaluate(jaxpr, wide), function(*arguments), strict=True):
+            inside = np.asarray(found)[tuple(slice(0, side) for side in np.shape(expected))]
+            np.testing.assert_allclose(inside, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("function", [np.linalg.det, lambda a: a @ a, lambda a: a.T @ a[0], lambda a: a[1:3]])
+def test_what_is_not_written_for_padded_arrays_is_refused(function):
+    import jax
+    import jax.numpy as jnp
+
+    named = getattr(jnp.linalg, "det") if function is np.linalg.det else function
+    with pytest.raises(Refused):
+        largest(jax.make_jaxpr(named)(np.eye(4)).jaxpr)
