@@ -1,23 +1,27 @@
 """Many simultaneous runs on whatever device JAX sees: hops per second, bytes moved per hop, and how near to the bound.
 
 python benchmarks/gpu.py                     # 65,536 lanes on a GPU; few lanes on one core of a CPU, half a minute
-python benchmarks/gpu.py --lanes 4096        # so many lanes at p = 12, and as much state at p = 256
+python benchmarks/gpu.py --lanes 4096        # so many lanes at p = 12, and a quarter of them at p = 256
+python benchmarks/gpu.py --write             # on a GPU: keep the table in docs/gpu.json
 
-A lane is a run with its own setting and schedule; all lanes have the same losses. Three things are timed in turn:
+A lane is a run with its own setting, and one of 64 schedules (seeds); all lanes have the same losses, least squares. Three
+things are timed in turn:
 
     lanes   amble's engine for many runs, its schedules handed over from the host's memory, as in a sweep
     bare    the method's visit under vmap in one loop, its schedules on the device: no records, no stopping
     copy    a large array, read and written: the device's memory traffic in bytes per second
 
-The bound is what the copy's rate allows if each hop reads and writes only the rows that it changes ("state"), or reads
+The bound is what the copy's rate allows if each hop reads and writes only the rows that it may change ("state"), or reads
 the arrays of the agent's loss from memory as well ("all"): they are the same for every lane and may stay in a cache.
 """
 
+import json
 import os
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 CORES = os.sched_getaffinity(0)
@@ -34,53 +38,59 @@ import numpy as np
 from measure import Row, check_equal, clocked, parser, ratio_of, table
 
 import amble
-from amble.engines import State
+from amble.engines import State, act
 from amble.engines.lanes import Lanes
 from amble.methods import rules
 from amble.methods.parameters import traced, with_traced
-from amble.networks import walks
 from amble.problem.problem import Problem
-from amble.schedule import schedule, timing
-from amble.schedule.cost import compute_seconds
+from amble.schedule.many import plan_many
+from amble.simulation.many import trip
+from amble.simulation.running import begin
 
-N, M = 20, 5
+N, M, SEEDS = 20, 5, 64
 LANES = 256 if ON_CPU else 65_536  # at p = 12
-HOPS = 512 if ON_CPU else 4096  # per piece
+HOPS, HOPS_WIDE = (512, 512) if ON_CPU else (4096, 256)  # per piece, at p = 12 and at p = 256
 COPY_BYTES = 1 << (27 if ON_CPU else 32)
 REPEATS = 5
 CLOCK = time.process_time if ON_CPU else time.perf_counter  # a GPU's work is not in a process's CPU time
+KEPT = Path(__file__).parent.parent / "docs" / "gpu.json"
 
 
 class Case(NamedTuple):
-    """Lanes of one method and their schedules, one row per lane."""
+    """Lanes of one method; their schedules, one row per seed."""
 
     method: Any
     problem: Problem
     network: amble.Network
-    agent: Any
-    token: Any
+    columns: list[Any]  # agents, tokens and, where tokens meet, roles
+    meets: bool
+    lanes: int
 
     @property
-    def lanes(self) -> int:
-        return len(self.agent)
+    def length(self) -> int:
+        return int(self.columns[0].shape[1])
 
     @property
     def hops(self) -> int:
-        return int(self.agent.size)
+        return self.lanes * self.length
 
 
-def make(method: Any, p: int, lanes: int) -> Case:
+def make(method: Any, p: int, lanes: int, walk: str | None) -> Case:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N * 30, p))
     y = X @ rng.normal(size=p) + rng.normal(size=len(X))
     problem = Problem.from_arrays(X, y, agents=N, intercept=False, scale=False, ridge=1e-3)
-    network, clock = amble.networks.random(N, 0.7), timing.timing_from("paper")
-    costs = {"compute_s": compute_seconds(clock, method, problem), "message_bytes": 8 * p}
-    steps = walks.walk_for("cycle", network, M, 0)
-    planned = schedule.plan_hops(network, steps, clock, tokens=M, hops=HOPS + 4 * N * M, seed=0, **costs)
-    begins = rng.integers(0, 4 * N * M, size=lanes)  # each lane elsewhere in the schedule, so that they read other rows
-    at = begins[:, None] + np.arange(HOPS)
-    return Case(method, problem, network, planned.agent.astype(np.int32)[at], planned.token.astype(np.int32)[at])
+    network, options = amble.networks.random(N, 0.7), {} if walk is None else {"walk": walk}
+    runs = [begin(method, problem, network, seed=seed, **options) for seed in range(SEEDS)]
+    schedules = plan_many([trip(run) for run in runs], hops=HOPS_WIDE if p > 12 else HOPS)
+    names = ("agent", "token", *(("role",) if runs[0].meets else ()))
+    columns = [np.stack([getattr(each, name) for each in schedules]) for name in names]
+    return Case(runs[0].method, problem, network, columns, runs[0].meets, lanes)
+
+
+def which(case: Case) -> Any:
+    """Each lane's schedule."""
+    return np.arange(case.lanes) % SEEDS
 
 
 def settings_of(case: Case) -> dict[str, Any]:
@@ -95,32 +105,32 @@ def bare(case: Case) -> Piece:
     """The method's visit under vmap, in one loop."""
     settings = jax.device_put(settings_of(case))
     f, initial = jax.device_put(case.problem.stacked), jnp.zeros(case.problem.dimension)
-    columns = jnp.asarray(case.agent.T), jnp.asarray(case.token.T)
+    columns = [jnp.asarray(column.T[:, which(case)], jnp.int32) for column in case.columns]
 
     def start(own: Any) -> State:
-        rule = rules(with_traced(case.method, own), initial, None)
+        rule = rules(with_traced(case.method, own), initial, None, case.meets)
         agents = jax.vmap(lambda each: rule.agent(each, initial))(f)
         slots = jax.tree.map(lambda a: jnp.tile(a, (N, M, *(1,) * jnp.ndim(a))), rule.slot(initial))
         tokens = jax.vmap(lambda m: rule.token(initial, N, m))(jnp.arange(float(M)))
         return State(agents, slots, tokens, agents.x.sum(axis=0), jnp.asarray(-1))
 
-    def hop(own: Any, state: State, i: Any, m: Any) -> State:
+    def hop(own: Any, state: State, i: Any, m: Any, role: Any = None) -> State:
         def take(tree: Any, at: Any) -> Any:
             return jax.tree.map(lambda a: a.at[at].get(mode="promise_in_bounds"), tree)
 
         def put(tree: Any, at: Any, row: Any) -> Any:
             return jax.tree.map(lambda a, b: a.at[at].set(b, mode="promise_in_bounds"), tree, row)
 
-        mine, rule = take(state.agents, i), rules(with_traced(case.method, own), initial, None)
-        new, slot, token = rule.visit(take(f, i), mine, take(state.slots, (i, m)), take(state.tokens, m))
+        mine, rule = take(state.agents, i), rules(with_traced(case.method, own), initial, None, case.meets)
+        new, slot, token = act(rule, role, take(f, i), mine, take(state.slots, (i, m)), take(state.tokens, m))
         parts = put(state.agents, i, new), put(state.slots, (i, m), slot), put(state.tokens, m, token)
         return State(*parts, state.x_sum + (new.x - mine.x), state.lost)
 
     def piece(states: State, columns: Any) -> State:
         def step(k: Any, states: State) -> State:
-            return jax.vmap(hop)(settings, states, columns[0][k], columns[1][k])
+            return jax.vmap(hop)(settings, states, *(column[k] for column in columns))
 
-        return jax.lax.fori_loop(0, HOPS, step, states)
+        return jax.lax.fori_loop(0, case.length, step, states)
 
     loop, states = jax.jit(piece, donate_argnums=0), jax.jit(jax.vmap(start, axis_size=case.lanes))(settings)
 
@@ -135,13 +145,13 @@ def ours(case: Case) -> Piece:
     """The same by amble's engine, with one record at its end."""
     own = settings_of(case)
     methods = [with_traced(case.method, {name: values[k] for name, values in own.items()}) for k in range(case.lanes)]
-    runner = Lanes(methods, [case.problem] * case.lanes, [case.network] * case.lanes, None)
-    pauses, never = np.array([0, HOPS]), np.zeros(1, bool)
+    runner = Lanes(methods, [case.problem] * case.lanes, [case.network] * case.lanes, None, case.meets)
+    pauses, never = np.array([0, case.length]), np.zeros(1, bool)
     at = runner.start(np.full(case.lanes, 1 << 40))
 
     def once() -> None:
         nonlocal at
-        at, *_ = runner.advance(at, (case.agent, case.token), np.arange(case.lanes), 0, pauses, never, never, 0.0)
+        at, *_ = runner.advance(at, case.columns, which(case), 0, pauses, never, never, 0.0)
 
     return once, lambda: runner.read(at)[1]
 
@@ -160,7 +170,8 @@ def copier() -> tuple[Callable[[], None], int]:
 
 def bytes_of(case: Case) -> tuple[int, int]:
     """That a hop must move: the rows that it reads and writes with its place in the schedule; and its loss's arrays."""
-    rule, p = rules(case.method, np.zeros(case.problem.dimension), None), case.problem.dimension
+    p = case.problem.dimension
+    rule = rules(case.method, np.zeros(p), None, case.meets)
     f, initial = case.problem.objective(0), np.zeros(p)
     rows = rule.agent(f, initial), rule.slot(initial), rule.token(initial, N, 0), np.zeros(p)
     state = 2 * 8 * sum(np.size(leaf) for leaf in jax.tree.leaves(rows)) + 2 * 4
@@ -194,49 +205,62 @@ def measured(case: Case) -> tuple[dict[str, list[float]], float]:
 def rows(lanes: int) -> Iterator[Row]:
     print(f"device: {device()}; N={N}, M={M}, float64\n", flush=True)
     print(f"| {' | '.join(HEADS)} |\n{'|---' * len(HEADS)}|", flush=True)
-    found, wide = [], max(1, lanes // 16)
-    relay = amble.Relay(tokens=M, form="scalar")
-    for method, p, count in (
-        (amble.APIBCD(tokens=M), 12, lanes), (relay, 12, lanes), (amble.Relay(tokens=M, form="full"), 12, lanes),
-        (amble.APIBCD(tokens=M), 256, wide), (relay, 256, wide),
-    ):  # fmt: skip
-        case = make(method, p, count)
+    ratios, wide = [], max(1, lanes // 4)
+    api, relay = amble.APIBCD(tokens=M), amble.Relay(tokens=M, form="scalar")
+    for method, p, count, walk, label in (
+        (api, 12, lanes, "cycle", "API-BCD"),
+        (relay, 12, lanes, None, "Relay, scalar form"),
+        (relay, 12, lanes, "cycle", "Relay, scalar form, on boards"),
+        (amble.Relay(tokens=M, form="full"), 12, lanes, None, "Relay, full form"),
+        (api, 256, wide, "cycle", "API-BCD"),
+        (relay, 256, wide, None, "Relay, scalar form"),
+    ):
+        case = make(method, p, count, walk)
         seconds, copied_s = measured(case)
         state, loss = bytes_of(case)
-        label = f"{method.label}, {method.form} form" if isinstance(method, amble.Relay) else method.label
         for name in ("lanes", "bare"):
             rate = case.hops / statistics.median(seconds[name])
             shares = [rate * size / copied_s for size in (state, state + loss)]
-            cells = [label, str(p), f"{count:,}", name, f"{rate:,.0f}", f"{state:,}", f"{loss:,}"]
-            cells += [f"{copied_s / 1e9:,.0f}", f"{shares[0]:.1%}", f"{shares[1]:.1%}"]
-            print(f"| {' | '.join(cells)} |", flush=True)
+            LINES.append([label, p, count, name, rate, state, loss, copied_s, *shares])
+            print(f"| {' | '.join(cells(LINES[-1]))} |", flush=True)
         pairs = [
             (own / case.hops, other / case.hops) for own, other in zip(seconds["lanes"], seconds["bare"], strict=True)
         ]
         what = f"a hop of {label}, {count:,} lanes (N={N}, p={p}, M={M})"
-        found.append(ratio_of(what, "bare lanes under vmap", pairs, "us"))
+        ratios.append(ratio_of(what, "bare lanes under vmap", pairs, "us"))
     print()
-    yield from found
+    yield from ratios
 
 
 HEADS = [
-    "method",
-    "p",
-    "lanes",
-    "engine",
-    "hops/s",
-    "state B/hop",
-    "loss B/hop",
-    "copy GB/s",
-    "of the bound, state",
-    "all",
-]
+    "method", "p", "lanes", "engine", "hops/s", "state B/hop", "loss B/hop", "copy GB/s", "of the bound, state", "all",
+]  # fmt: skip
+LINES: list[list[Any]] = []
+
+
+def cells(line: list[Any]) -> list[str]:
+    label, p, count, name, rate, state, loss, copied_s, *shares = line
+    middle = [f"{rate:,.0f}", f"{state:,}", f"{loss:,}", f"{copied_s / 1e9:,.0f}"]
+    return [label, str(p), f"{count:,}", name, *middle, *(f"{share:.1%}" for share in shares)]
+
+
+def keep() -> None:
+    """The table, with the date and the versions."""
+    about = {"date": time.strftime("%Y-%m-%d"), "device": device(), "amble": amble.__version__, "agents": N, "tokens": M}
+    versions = {"numpy": np.__version__, "python": ".".join(map(str, sys.version_info[:3]))}
+    KEPT.write_text(json.dumps({**about, **versions, "heads": HEADS, "lines": LINES}, indent=1) + "\n")
+
 
 if __name__ == "__main__":
     options = parser(__doc__)
     options.add_argument("--lanes", type=int, default=LANES, help=f"at p = 12 (default {LANES:,} on this device)")
+    options.add_argument("--write", action="store_true", help="keep the table in docs/gpu.json")
     arguments = options.parse_args()
     if arguments.lanes < 1:
         sys.exit(f"--lanes {arguments.lanes} was given; it must be one or more.")
+    if arguments.write and ON_CPU:
+        sys.exit("--write was given, but JAX sees no GPU; docs/gpu.json is for the figures of one.")
     with jax.enable_x64(True):
         table(list(rows(arguments.lanes)), arguments.json)
+    if arguments.write:
+        keep()

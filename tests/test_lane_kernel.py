@@ -8,8 +8,8 @@ import pytest
 import amble
 from amble import methods
 from amble.compiling.padded import Refused, evaluate, largest, padded
-from amble.engines import lane_program
-from amble.engines.lane_program import INTERPRETED, ONE_KERNEL, TOGETHER
+from amble.engines import lane_groups, lane_program
+from amble.engines.lane_program import BY_AGENT, INTERPRETED, ONE_KERNEL, TOGETHER
 from amble.engines.lanes import Lanes
 from amble.schedule.many import plan_many
 from amble.simulation.many import trip
@@ -50,10 +50,11 @@ def played(way, own, problems, network, columns, meets):
     return machine, at, models, local
 
 
+@pytest.mark.parametrize("way", [INTERPRETED, BY_AGENT])
 @pytest.mark.parametrize("label", WALKS)
-def test_the_kernel_does_what_the_loop_does(label):
+def test_the_other_ways_do_what_the_loop_does(label, way):
     own, network, columns, meets = lanes_of(label, SQUARES[0])
-    both = [played(way, own, [SQUARES[0]] * LANES, network, columns, meets) for way in (TOGETHER, INTERPRETED)]
+    both = [played(each, own, [SQUARES[0]] * LANES, network, columns, meets) for each in (TOGETHER, way)]
     (loop, *expected), (kernel, *found) = both
     for one, other in zip(expected[1:], found[1:], strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-13 * abs(one).max())
@@ -106,11 +107,27 @@ def test_a_visit_that_searches_or_solves_stays_in_the_loop():
         assert "triton" not in text
 
 
-def test_lanes_on_problems_of_their_own():
+@pytest.mark.parametrize("way", [INTERPRETED, BY_AGENT])
+def test_lanes_on_problems_of_their_own(way):
     own, network, columns, meets = lanes_of("WPG", SQUARES[0])
     problems = [SQUARES[0], SQUARES[1], SQUARES[0]]
-    loop, kernel = (played(way, own, problems, network, columns, meets) for way in (TOGETHER, INTERPRETED))
-    np.testing.assert_allclose(kernel[2], loop[2], rtol=1e-12, atol=1e-13 * abs(loop[2]).max())
+    loop, other = (played(each, own, problems, network, columns, meets) for each in (TOGETHER, way))
+    np.testing.assert_allclose(other[2], loop[2], rtol=1e-12, atol=1e-13 * abs(loop[2]).max())
+
+
+@pytest.mark.parametrize("count", [1, 7, 64, 1000])
+def test_every_lane_is_once_in_a_block_of_its_agent_and_problem(count):
+    rng = np.random.default_rng(count)
+    agent, problem = rng.integers(0, 6, count).astype(np.int32), rng.integers(0, 3, count).astype(np.int32)
+    for which, problems in ((None, 1), (problem, 3)):
+        lane, loss = lane_groups.grouped(agent, which, 6, problems)
+        lane, loss = np.asarray(lane), [np.asarray(each) for each in loss]
+        block, _ = np.nonzero(lane < count)
+        lanes = lane[lane < count]
+        assert sorted(lanes) == list(range(count))
+        np.testing.assert_array_equal(loss[-1][block], agent[lanes])
+        if which is not None:
+            np.testing.assert_array_equal(loss[0][block], problem[lanes])
 
 
 def test_what_is_in_the_padding_is_never_read():

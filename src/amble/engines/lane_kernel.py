@@ -14,9 +14,10 @@ from amble.arrays import Tree
 from amble.compiling.padded import Refused, evaluate, largest, padded, used
 from amble.engines import State
 
-NUMBERS = 1 << 12  # of the largest array that a program works on: it must fit the registers of its threads
+NUMBERS = 1 << 12  # of the largest array that a program may work on: it must fit the registers of its threads
+NUMBERS_BEST = 1 << 9  # of as many lanes as are fastest, by one warp (measured on an H200)
+NUMBERS_WARP = 1 << 10  # of the largest array for one warp; beyond, a program has four
 LANES = 8  # per program, at most
-WARPS = 4  # per program
 ENTRIES_MAX = 1 << 31  # of an array: places are numbers of 32 bits
 
 
@@ -26,6 +27,7 @@ class Traced(NamedTuple):
     jaxpr: Any
     structure: Any  # of its results
     lanes: int
+    warps: int
 
 
 Step = Callable[..., Tree]  # step(f, agent, slot, token, x_sum, lost, ends, settings, role, initial, k)
@@ -38,13 +40,13 @@ def traced(step: Step, lanes: int, rows: tuple[Tree, ...], same: tuple[Any, ...]
     """
     import jax
 
-    def of(count: int) -> Traced:
+    def of(count: int, most: int = 0) -> Traced:
         own = jax.tree.map(lambda a: jax.ShapeDtypeStruct((count, *a.shape), a.dtype), rows)
         both = jax.vmap(step, (*(0 for _ in rows), *(None for _ in same)))
         closed, shapes = jax.make_jaxpr(both, return_shape=True)(*own, *same)
         if closed.consts:
             raise Refused("a constant array")
-        return Traced(closed.jaxpr, jax.tree.structure(shapes), count)
+        return Traced(closed.jaxpr, jax.tree.structure(shapes), count, 1 if count * most <= NUMBERS_WARP else 4)
 
     if any(0 in a.shape for a in jax.tree.leaves((rows, same))):
         return None
@@ -52,9 +54,42 @@ def traced(step: Step, lanes: int, rows: tuple[Tree, ...], same: tuple[Any, ...]
         most = largest(of(1).jaxpr)
         if most > NUMBERS:
             return None
-        return of(min(lanes, LANES, NUMBERS // most))
+        return of(max(1, min(lanes, LANES, NUMBERS_BEST // most)), most)
     except Refused:
         return None
+
+
+def widened(state: State) -> State:
+    """The state with rows of a power of two, so that a kernel reads and writes them whole. What the padding holds is
+    arbitrary."""
+    return _resized(state, lambda shape: (*shape[:-1], *padded(shape[-1:])), state)
+
+
+def narrowed(state: State, like: State) -> State:
+    """The state without its padding."""
+    return _resized(state, lambda shape: shape, like)
+
+
+def _resized(state: State, sized: Callable[[tuple[int, ...]], tuple[int, ...]], like: State) -> State:
+    """Rows have at least one axis besides those that say whose they are: one for each lane, agent and token."""
+    import jax
+
+    def tree(array: Any, shape: tuple[int, ...], own: int) -> Any:
+        return array if len(shape) <= own else _with_last(array, sized(shape)[-1])
+
+    parts = [
+        jax.tree.map(lambda a, b, own=own: tree(a, b.shape, own), one, other)
+        for one, other, own in zip(state, like, (2, 3, 2, 1, 1), strict=True)
+    ]
+    return State(*parts)
+
+
+def _with_last(array: Any, side: int) -> Any:
+    """The array with a last axis of another length."""
+    import jax.numpy as jnp
+
+    more = side - array.shape[-1]
+    return jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)]) if more > 0 else array[..., :side]
 
 
 def play(
@@ -100,16 +135,17 @@ def play(
             along = [
                 jax.lax.broadcasted_iota(jnp.int32, shape, axis + bool(before)) for axis in range(len(sides))
             ]  # fmt: skip
-            inside: Any = jnp.full(shape, True)
+            inside: Any = None
             for place, side in zip(along, sides, strict=True):
-                inside = inside & (place < side)
+                if padded((side,)) != (side,):
+                    inside = place < side if inside is None else inside & (place < side)
             return ref.at[(*(jnp.broadcast_to(at, shape) for at in first), *along)], inside
 
         def load(ref: Any, before: list[Any]) -> Any:
             if not ref.shape[len(before) :] and not before:
                 return triton.load(ref.at[()])
             place, inside = places(ref, before)
-            return triton.load(place, mask=inside, other=jnp.zeros((), ref.dtype))
+            return triton.load(place, mask=inside, other=None if inside is None else jnp.zeros((), ref.dtype))
 
         def rows(tree: Tree, before: list[Any]) -> list[Any]:
             return [load(ref, before) for ref in jax.tree.leaves(tree)]
@@ -137,7 +173,8 @@ def play(
                 if step.jaxpr.outvars[n] is variables[objective_count + n]:
                     continue  # it stays as it was
                 place, inside = places(ref, before)
-                inside = inside & going.reshape((B, *(1 for _ in ref.shape[len(before) :])))
+                on = jnp.broadcast_to(going.reshape((B, *(1 for _ in ref.shape[len(before) :]))), results[n].shape)
+                inside = on if inside is None else inside & on
                 triton.store(place, results[n], mask=inside)
             if not interpreted:  # what the next hop reads may have been written by another thread of this program
                 triton.debug_barrier()
@@ -156,7 +193,7 @@ def play(
         out_specs=[anywhere] * len(changed),
         out_shape=[jax.ShapeDtypeStruct(array.shape, array.dtype) for array in changed],
         input_output_aliases={len(inputs) + n: n for n in range(len(changed))},
-        compiler_params=None if interpreted else triton.CompilerParams(num_warps=WARPS),
+        compiler_params=None if interpreted else triton.CompilerParams(num_warps=step.warps),
         interpret=interpreted,
     )(*inputs, *changed)
     (agents, slots, tokens), x_sum, lost = jax.tree.unflatten(

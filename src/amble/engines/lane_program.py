@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble.arrays import Array, Tree
-from amble.engines import State, act, first_lost, lane_kernel
+from amble.engines import State, act, first_lost, lane_groups, lane_kernel
 from amble.engines.compiled import _begin, _put, _read, _take, hear
 from amble.methods import Method, agrees, is_round, rules
 from amble.methods.parameters import with_traced
 
-# how lanes go through their hops: together, or in turn; together in one kernel; the same without a GPU, for tests
-TOGETHER, IN_TURN, ONE_KERNEL, INTERPRETED = "together", "in turn", "one kernel", "interpreted"
+# how lanes go through their hops: together, or in turn; together, and those at one agent read its loss once; together in
+# one kernel, where that can be, else by agent or together; the same kernel without a GPU, for tests
+TOGETHER, IN_TURN, BY_AGENT, ONE_KERNEL, INTERPRETED = "together", "in turn", "by agent", "one kernel", "interpreted"
 RECORDS = 1 << 9  # pauses at most in one piece, which is what a run of 4,096 hops has
 
 
@@ -202,32 +203,52 @@ def piece() -> Any:
         if way in (ONE_KERNEL, INTERPRETED) and not rounds and shared.penalty is None:
             same = None, shared.initial, jax.ShapeDtypeStruct((), np.int64)
             kernel = lane_kernel.traced(visited, at.state.lost.shape[0], rows_of(at.state), same)
+        by_agent = way == BY_AGENT or (
+            way == ONE_KERNEL and kernel is None and not rounds and lane_groups.pays(rows_of(at.state)[0])
+        )
+        by_agent = by_agent and not rounds and shared.penalty is None
+        problems = jax.tree.leaves(shared.objectives)[0].shape[0] if several else 1
 
         def hops(begin: Any, stop: Any, state: State, lane: Lane, ends: Any, which: Any) -> State:
-            if kernel is None:
-                after: State = jax.lax.fori_loop(begin, stop, lambda k, s: step(k, s, lane, ends, which), state)
+            after: State
+            problem = lane.problem if several else None
+            if kernel is not None:
+                span = jnp.stack([begin - offset, jnp.maximum(begin, stop) - offset, offset]).astype(np.int32)
+                return lane_kernel.play(
+                    kernel, shared.objectives, state, lane.settings, shared.initial, ends, columns, (which, problem),
+                    span, way == INTERPRETED,
+                )  # fmt: skip
+            if by_agent:
+
+                def grouped(k: Any, state: State) -> State:
+                    here = [_take(_take(column, k - offset), which).astype(np.int32) for column in columns]
+                    groups = lane_groups.grouped(here[0], problem, shape.agents, problems)
+                    return lane_groups.hop(
+                        visited, groups, shared.objectives, state, lane.settings, ends, here, shared.initial, k
+                    )
+
+                after = jax.lax.fori_loop(begin, stop, grouped, state)
                 return after
-            span = jnp.stack([begin - offset, jnp.maximum(begin, stop) - offset, offset]).astype(np.int32)
-            chosen = which, lane.problem if several else None
-            return lane_kernel.play(
-                kernel, shared.objectives, state, lane.settings, shared.initial, ends, columns, chosen, span,
-                way == INTERPRETED,
-            )  # fmt: skip
+            after = jax.lax.fori_loop(begin, stop, lambda k, s: step(k, s, lane, ends, which), state)
+            return after
 
         def all_pauses(lane: Lane, at: Progress, which: Any) -> Any:
             def pause(s: Any, carried: Any) -> Any:
                 (state, ends, settled, lap_model), models, local = carried
                 begin, end = points.pauses[s], points.pauses[s + 1]
                 state = hops(begin, jnp.minimum(end, jnp.max(ends)), state, lane, ends, which)
-                model, mean = over(lambda lane, state: _model(shape, lane, shared, state), 0, 0)(lane, state)
+                whole = lane_kernel.narrowed(state, at.state) if kernel else state
+                model, mean = over(lambda lane, state: _model(shape, lane, shared, state), 0, 0)(lane, whole)
                 lost, going = state.lost >= 0, ends >= end
                 settled = settled | (over(still, 0, 0)(model, lap_model) & points.laps[s] & going & ~lost)
                 ends = jnp.where(((lost & points.open_ends[s]) | settled) & going, end, ends)
                 lap_model = jnp.where(points.laps[s], model, lap_model)
                 return Progress(state, ends, settled, lap_model), models.at[s].set(model), local.at[s].set(mean)
 
-            none = jnp.zeros((RECORDS, *at.lap_model.shape))
-            return jax.lax.fori_loop(0, points.count, pause, (at, none, none))
+            none = jnp.zeros((len(points.laps), *at.lap_model.shape))
+            begun = at._replace(state=lane_kernel.widened(at.state)) if kernel else at
+            end, *records = jax.lax.fori_loop(0, points.count, pause, (begun, none, none))
+            return end._replace(state=lane_kernel.narrowed(end.state, at.state)) if kernel else end, *records
 
         def still(model: Any, before: Any) -> Any:
             moved, length = (jnp.sqrt(jnp.sum(vector**2)) for vector in (model - before, model))

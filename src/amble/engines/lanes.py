@@ -62,6 +62,7 @@ class Lanes:
         which_network, own_networks = _distinct(networks)
         first = own_problems[0]
         method = methods[0]
+        self.on_device = self.jax.default_backend() != "cpu"
         self.way = self.way_of(self.shape.method, first)
         most = max(first.agents, 0 if is_round(method) else tokens_among(method, first.agents))
         self.numbers = np.min_scalar_type(most)  # of the schedules, as the device keeps them
@@ -133,10 +134,11 @@ class Lanes:
         count = len(pauses) - 1
         with self.jax.enable_x64(True), _explained(self.shape.method):
             pieces = tuple(self._column(column) for column in columns)
+            room = 1 if count == 1 and self.on_device else RECORDS  # many lanes have large records
             points = Points(
-                np.pad(np.asarray(pauses, np.int64), (0, RECORDS - count), mode="edge"),
-                np.pad(open_ends, (0, RECORDS - count)),
-                np.pad(laps, (0, RECORDS - count)),
+                np.pad(np.asarray(pauses, np.int64), (0, room - count), mode="edge"),
+                np.pad(open_ends, (0, room - count)),
+                np.pad(laps, (0, room - count)),
                 np.int64(count),
                 np.float64(tolerance),
             )
