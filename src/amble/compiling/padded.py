@@ -1,7 +1,8 @@
 """A traced function on arrays whose sides are powers of two: what a GPU kernel of Triton computes with.
 
 Every array is padded at the ends of its axes. What is in the padding is arbitrary, and nothing reads it: sums, products
-and extremes over an axis leave it out. A function of other operations than these is refused, before anything is computed.
+and extremes over an axis leave it out. An argument may be said to have zeros there, which makes products with it cheaper.
+A function of other operations than these is refused, before anything is computed.
 """
 
 from collections.abc import Callable, Sequence
@@ -61,18 +62,29 @@ def largest(jaxpr: Any) -> int:
     return most
 
 
-def evaluate(jaxpr: Any, arguments: Sequence[Array | None]) -> list[Array]:
-    """The results for padded arguments; None stands for one that is not read."""
+def evaluate(jaxpr: Any, arguments: Sequence[Array | Callable[[], Array]], zeros: int = 0) -> list[Array]:
+    """The results for padded arguments, or functions that load them when they are needed. The first `zeros` have zeros
+    as padding."""
+    clean = set(jaxpr.invars[:zeros])
     values: dict[Any, Any] = dict(zip(jaxpr.invars, arguments, strict=True))
 
     def value(variable: Any) -> Any:
-        return values[variable] if _is_variable(variable) else _constant(variable)
+        if not _is_variable(variable):
+            return _constant(variable)
+        if callable(values[variable]):
+            values[variable] = values[variable]()
+        return values[variable]
 
     for equation in used(jaxpr)[0]:
         operands = [value(variable) for variable in equation.invars]
         name = equation.primitive.name
         if name in INLINED:
             values |= zip(equation.outvars, evaluate(_inner(equation).jaxpr, operands), strict=True)
+        elif name == "dot_general":
+            flags = [_is_variable(variable) and variable in clean for variable in equation.invars]
+            values[equation.outvars[0]] = _dot(equation, operands, flags)
+        elif name == "div" and not _is_variable(equation.invars[1]):  # a product is much faster
+            values[equation.outvars[0]] = operands[0] * _constant(equation.invars[1], invert=True)
         elif name in ELEMENTWISE:
             values[equation.outvars[0]] = equation.primitive.bind(*operands, **equation.params)
         else:
@@ -84,10 +96,10 @@ def _is_variable(variable: Any) -> bool:
     return not hasattr(variable, "val")
 
 
-def _constant(literal: Any) -> Any:
+def _constant(literal: Any, invert: bool = False) -> Any:
     import jax.numpy as jnp
 
-    return jnp.asarray(literal.val, literal.aval.dtype)
+    return jnp.asarray(1 / literal.val if invert else literal.val, literal.aval.dtype)
 
 
 def _inner(equation: Any) -> Any:
@@ -155,22 +167,28 @@ def _reduce(equation: Any, operands: Any) -> Any:
     return array
 
 
-def _dot(equation: Any, operands: Any) -> Any:
+def _dot(equation: Any, operands: Any, clean: Sequence[bool] = (False, False)) -> Any:
     """The product of an array with one that has some of its axes, as a sum: of a matrix and a vector, or two vectors."""
     import jax.numpy as jnp
 
     shape, places, summed = _product(equation)
     if operands is None:
         return None
-    product = None
-    for array, axes in zip(operands, places, strict=True):
+    whole = int(len(places[1]) > len(places[0]))
+    product: Any = None
+    for n, (array, axes) in enumerate(zip(operands, places, strict=True)):
+        if clean[whole] and n != whole:  # what is not a number times zero would not be zero
+            own = [axes.index(axis) for axis in summed]
+            array = _masked(array, equation.invars[n].aval.shape, own, 0.0)  # noqa: PLW2901 - the same, in part
         sides = [array.shape[axes.index(axis)] if axis in axes else 1 for axis in range(len(shape))]
         factor = array.reshape(sides)
         product = factor if product is None else product * factor
-    array = _masked(jnp.broadcast_to(product, padded(shape)), shape, summed, 0.0)
+    product = jnp.broadcast_to(product, padded(shape))
+    if not clean[whole]:
+        product = _masked(product, shape, summed, 0.0)
     for axis in sorted(summed, reverse=True):
-        array = jnp.sum(array, axis=axis)
-    return array
+        product = jnp.sum(product, axis=axis)
+    return product
 
 
 def _product(equation: Any) -> tuple[tuple[int, ...], list[list[int]], list[int]]:

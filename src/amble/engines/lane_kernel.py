@@ -6,6 +6,7 @@ must be of operations that padded.py knows, on small arrays; other visits stay i
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ NUMBERS = 1 << 12  # of the largest array that a program may work on: it must fi
 NUMBERS_BEST = 1 << 9  # of as many lanes as are fastest, by one warp (measured on an H200)
 NUMBERS_WARP = 1 << 10  # of the largest array for one warp; beyond, a program has four
 LANES = 8  # per program, at most
+EAGER = True
 ENTRIES_MAX = 1 << 31  # of an array: places are numbers of 32 bits
 
 
@@ -111,6 +113,16 @@ def play(
     from jax.experimental.pallas import triton
 
     kept = state.agents, state.slots, state.tokens
+    own = 1 if which[1] is None else 2  # axes of a loss that say whose it is
+
+    def whole(leaf: Any) -> Any:
+        """A loss with zeros up to powers of two, so that it is read without looking what is padding."""
+        more = [(0, 0)] * own + [
+            (0, to - at) for at, to in zip(leaf.shape[own:], padded(leaf.shape[own:]), strict=True)
+        ]
+        return jnp.pad(leaf, more)
+
+    objectives = jax.tree.map(whole, objectives)
     given = jax.tree.leaves((objectives, settings, initial, ends, columns, which, span))
     changed = jax.tree.leaves((kept, state.x_sum, state.lost))
     if any(np.size(array) >= ENTRIES_MAX for array in (*given, *changed)):
@@ -157,18 +169,23 @@ def play(
         begin, stop, offset = (triton.load(span.at[jnp.asarray(n, jnp.int32)]) for n in range(3))
         variables = step.jaxpr.invars
 
-        def hop(row: Any, carried: Any) -> Any:
-            x_sum, lost = carried
+        def next_of(row: Any) -> list[Any]:
+            """Agents, tokens and, where tokens meet, roles. They are read a hop ahead, so that nothing waits for them."""
             at_row = jnp.full((B,), row, jnp.int32)
-            i, m, *role = (load(each, [at_row, column_of]).astype(jnp.int32) for each in columns)
+            return [load(each, [at_row, column_of]).astype(jnp.int32) for each in columns]
+
+        def hop(row: Any, carried: Any) -> Any:
+            x_sum, lost, here = carried
+            (i, m, *role), ahead = here, next_of(row + 1)
             k = (row + offset).astype(jnp.int64)
             groups = [(objectives, [*problem_of, i]), (agents, [lanes, i]), (slots, [lanes, i, m]), (tokens, [lanes, m])]
             refs = [(ref, before) for tree, before in groups for ref in jax.tree.leaves(tree)]
-            wanted = [variable in read for variable in variables[: len(refs)]]
-            arrays = [load(*ref) if want else None for ref, want in zip(refs, wanted, strict=True)]
-            results = evaluate(step.jaxpr, [*arrays, x_sum, lost, until, *own, *role, start, k])
-            going = k < until
+            arrays: list[Any] = [partial(load, *ref) for ref in refs]
+            if EAGER:
+                arrays = [a() if v in read else None for a, v in zip(arrays, variables, strict=False)]
             objective_count = len(jax.tree.leaves(objectives))
+            results = evaluate(step.jaxpr, [*arrays, x_sum, lost, until, *own, *role, start, k], objective_count)
+            going = k < until
             for n, (ref, before) in enumerate(refs[objective_count:]):
                 if step.jaxpr.outvars[n] is variables[objective_count + n]:
                     continue  # it stays as it was
@@ -178,9 +195,10 @@ def play(
                 triton.store(place, results[n], mask=inside)
             if not interpreted:  # what the next hop reads may have been written by another thread of this program
                 triton.debug_barrier()
-            return results[-2], results[-1]
+            return results[-2], results[-1], ahead
 
-        x_sum, lost = jax.lax.fori_loop(begin, stop, hop, (load(x_sums, [lanes]), load(losts, [lanes])))
+        first = load(x_sums, [lanes]), load(losts, [lanes]), next_of(begin)
+        x_sum, lost, _ = jax.lax.fori_loop(begin, stop, hop, first)
         for ref, array in ((x_sums, x_sum), (losts, lost)):
             place, inside = places(ref, [lanes])
             triton.store(place, array, mask=inside)
