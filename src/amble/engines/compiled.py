@@ -8,10 +8,12 @@ from typing import Any, final
 import numpy as np
 
 from amble.arrays import Array, Indices, Tree
+from amble.compiling.blocks import read_in_place
 from amble.compiling.kept import kept_programs
 from amble.compiling.kernel import is_simple, one_kernel
 from amble.engines import State, act, first_lost
 from amble.errors import AmbleError, need
+from amble.losses.least_squares import LeastSquares
 from amble.losses.objective import drawn, knows
 from amble.losses.penalty import Penalty
 from amble.methods import Method, RoundMethod, TokenMethod, agrees, is_pair, is_round, rules, tokens_among
@@ -75,7 +77,7 @@ class Compiled:
     def _piece(self, column: Indices, number: int) -> Any:
         """One block of the schedule; the entry after its last hop is read in advance, but never used."""
         piece = column[number * BLOCK : (number + 1) * BLOCK]
-        return self.jax.numpy.asarray(np.pad(piece, (0, BLOCK + 1 - len(piece)), mode="edge"))
+        return self.jax.device_put(np.pad(piece, (0, BLOCK + 1 - len(piece)), mode="edge"))
 
     def read(self, state: State) -> tuple[Array, Array]:
         with self._compiling("read"):
@@ -114,6 +116,15 @@ def _put(tree: Tree, index: Any, row: Tree) -> Tree:
 def _one(objectives: Tree, i: Any, hop: Any) -> Any:
     """The objective of agent i at a hop. A loss with mini-batches looks up the rows of that hop alone."""
     return drawn(objectives.agent(i), hop) if knows(objectives, "agent") else _take(objectives, i)
+
+
+def _in_place(objectives: Tree, i: Any) -> Any:
+    """The objective of agent i inside one kernel, where its largest part need not be copied."""
+    f = _take(objectives, i)
+    if not isinstance(objectives, LeastSquares):
+        return f
+    vectors: Any = read_in_place(objectives.vectors, i)
+    return f if vectors is None else f._replace(vectors=vectors)
 
 
 def _over_agents(step: Any, objectives: Tree, hop: Any, agents: int, *each: Tree) -> Tree:
@@ -196,7 +207,7 @@ def _hops() -> Any:
 
             def hop(k: Any, carried: Any) -> Any:
                 state, (i, m, role, mine, slot, visitor) = carried
-                f = _one(objectives, i, k + offset)
+                f = _in_place(objectives, i) if small else _one(objectives, i, k + offset)
                 new, new_slot, new_token = act(rule, role, f, mine, slot, visitor)
                 state = State(
                     _put(state.agents, i, new),
@@ -214,9 +225,8 @@ def _hops() -> Any:
         rule = rules(with_traced(method, settings), initial, penalty, meets)
         _, _, _, *rows = ahead(state, columns, begin)
         own = knows(objectives, "agent")  # a loss of the user's own may compute anything
-        if not own and is_simple(rule.visit, _take(objectives, 0), *rows):
-            return one_kernel(loop, state, fixed)
-        return loop(state, fixed), None
+        small = not own and is_simple(rule.visit, _take(objectives, 0), *rows)
+        return one_kernel(loop, state, fixed) if small else (loop(state, fixed), None)
 
     return jax.jit(hops, static_argnums=0, donate_argnums=3)
 

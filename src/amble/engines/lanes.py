@@ -96,12 +96,12 @@ class Lanes:
         with self.jax.enable_x64(True), _explained(self.shape.method):
             state = lane_program.start()(self.shape, self.lanes, self.shared)
             model, _ = lane_program.models()(self.shape, self.lanes, self.shared, state)
-            none = self.jax.numpy.zeros(self.padded, bool)
+            none = self.jax.device_put(np.zeros(self.padded, bool))
             return Progress(state, self._ends(ends), none, model)
 
     def _ends(self, ends: Indices) -> Any:
         """A lane that only fills up the number has nothing to do."""
-        return self.jax.numpy.asarray(np.concatenate([ends, np.zeros(self.padded - self.count, np.int64)]))
+        return self.jax.device_put(np.concatenate([ends, np.zeros(self.padded - self.count, np.int64)]))
 
     def with_ends(self, at: Progress, ends: Indices) -> Progress:
         """The lanes with other ends."""
@@ -146,7 +146,7 @@ class Lanes:
         """A piece of the schedules as the device wants it: one row per hop together, one per lane in turn. The entry
         after the last hop is read in advance, but never used."""
         padded = self._pad(np.pad(column, ((0, 0), (0, BLOCK + 1 - column.shape[1])), mode="edge"))
-        return self.jax.numpy.asarray(padded.T if self.together else padded)
+        return self.jax.device_put(padded.T if self.together else padded)
 
     def read(self, at: Progress) -> tuple[Array, Array]:
         """The models and local models of all lanes."""
