@@ -1,7 +1,7 @@
 """The compiled engine: the whole replay as one JAX loop, one compilation for any number of hops and any settings."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any, final
 
@@ -31,7 +31,7 @@ DENSE_FROM = 0.1  # from this share of linked pairs on, mixing by a matrix is fa
 class Compiled:
     def __init__(self, method: Method, problem: Problem, network: Network, initial: Array, meets: bool = False) -> None:
         self.jax = need("jax", "sim")
-        self.agents, self.meets = problem.agents, meets
+        self.agents, self.meets, self.rounds = problem.agents, meets, is_round(method)
         self.settings = traced(method)  # arguments of the compiled loop, so that another tau does not recompile it
         self.shape = with_traced(method, dict.fromkeys(self.settings, 0.0))
         with self.jax.enable_x64(True):
@@ -51,9 +51,9 @@ class Compiled:
 
     def advance(self, state: State, schedule: Schedule | Rounds | None, begin: int, end: int) -> State:
         with self._compiling("advance"):
-            if is_round(self.shape):
+            if self.rounds:
                 state = _rounds()(self.shape, self.settings, self.objectives, self.links, state, begin, end)
-            while not is_round(self.shape) and begin < end:
+            while not self.rounds and begin < end:
                 assert isinstance(schedule, Schedule)
                 number, stop = begin // BLOCK, min(end, (begin // BLOCK + 1) * BLOCK)
                 if self._block[0] is not schedule or self._block[1] != number:
@@ -67,10 +67,14 @@ class Compiled:
             self.jax.block_until_ready(state.x_sum)
         return state
 
+    def _compiling(self, what: str) -> AbstractContextManager[Any]:
+        """Around the call of a program. What is there already is traced no more, so it needs only its arithmetic."""
+        double: AbstractContextManager[Any] = self.jax.enable_x64(True)
+        return double if what in self._called else self._first(what)
+
     @contextmanager
-    def _compiling(self, what: str) -> Iterator[None]:
-        cache = nullcontext() if what in self._called else kept_programs(self.jax)
-        with self.jax.enable_x64(True), _explained(self.shape), cache:
+    def _first(self, what: str) -> Iterator[None]:
+        with self.jax.enable_x64(True), _explained(self.shape), kept_programs(self.jax):
             yield
         self._called.add(what)
 
