@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from amble import methods
+from amble.arrays import Array
 from amble.data.datasets import Dataset
 from amble.data.loading import load
 from amble.errors import AmbleError
@@ -227,7 +228,7 @@ def make_runs(job: Job, own: Job, visit_s: float, folder: Path) -> None:
         if is_there(own, seed, visit_s, folder):
             continue
         first = made.get(record["chosen"]) if made and seed == own.seeds[0] else None
-        run, trial = first or spend(own, seed, visit_s)
+        run, trial = first or judged(own, seed, visit_s)
         if record and trial is not None and not tuning.all_refused(record) and trial.rises:
             keep_tuning(job, tuning.refuse(record), folder)
             for other in own.seeds:
@@ -244,7 +245,7 @@ def choose_by_full_runs(
     by the training loss of runs with the whole budgets. These runs are added to `made`."""
 
     def trial_of(value: float) -> tuning.Trial:
-        run, trial = spend(with_chosen(job, {**record, "chosen": value}), job.seeds[0], visit_s)
+        run, trial = judged(with_chosen(job, {**record, "chosen": value}), job.seeds[0], visit_s)
         assert trial is not None  # of a tuned job
         made[value] = run, trial
         return trial
@@ -252,12 +253,19 @@ def choose_by_full_runs(
     return tuning.rescore(record, trial_of, FULL_STEP, job.figure.full_tries)
 
 
-def spend(job: Job, seed: int, visit_s: float) -> tuple[Run, tuning.Trial | None]:
+def judged(job: Job, seed: int, visit_s: float) -> tuple[Run, tuning.Trial | None]:
+    """A run that spends both budgets, and the losses that it had, of a tuned job."""
+    film: dict[int, Array] | None = {} if job.tuned and tuning.is_gossip(job.method) else None
+    run = spend(job, seed, visit_s, film)
+    problem = problem_of(job.figure, seed)
+    return run, tuning.trial(run, problem, job.reading or "", film) if job.tuned else None
+
+
+def spend(job: Job, seed: int, visit_s: float, film: dict[int, Array] | None = None) -> Run:
     """A run that goes on until both budgets of its figure are spent, the virtual time and the communication, or it
-    has converged; and the losses that it had, of a tuned job."""
-    problem, film = problem_of(job.figure, seed), {}
-    filmed = job.tuned and tuning.is_gossip(job.method)
-    run = begin(job.method, problem, job.network_with(seed), walk=job.walk, timing=Timing(compute=visit_s), seed=seed)
+    has converged. `film` gets the agents' models at each record but the end."""
+    problem, timing = problem_of(job.figure, seed), Timing(compute=visit_s)
+    run = begin(job.method, problem, job.network_with(seed), walk=job.walk, timing=timing, seed=seed)
 
     def go(run: Run, **stop: Any) -> Run:
         """Up to a limit, as `simulate` and `resume` do; the history is computed once, at the end."""
@@ -270,7 +278,7 @@ def spend(job: Job, seed: int, visit_s: float) -> tuple[Run, tuning.Trial | None
             except StopIteration as end:
                 done: Run = end.value
                 return done
-            if filmed:
+            if film is not None:
                 film[moment.hop] = np.array(replace(run, state=moment.state.on_numpy()).models)
 
     with warnings.catch_warnings():
@@ -279,10 +287,7 @@ def spend(job: Job, seed: int, visit_s: float) -> tuple[Run, tuning.Trial | None
         units = costs(replace(run, recorded=run.recorded[-1:]))["comm_units"][-1]
         if run.stopped == "time_s" and units < job.figure.comm_units:
             run = go(run, comm_units=job.figure.comm_units)
-        run = measured(run, problem, True, False)
-    if not job.tuned:
-        return run, None
-    return run, tuning.trial(run, problem, job.reading or "", film if filmed else None)
+        return measured(run, problem, True, False)
 
 
 def _read(job: Job, seed: int, visit_s: float, folder: Path) -> Run:
