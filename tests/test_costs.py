@@ -44,7 +44,7 @@ def test_a_comparison_compiles_once(compiled):
         amble.compare(methods, problem_of(seed), NETWORK, hops=hops, seed=seed, progress=False)
 
     compare(seed=0, hops=200, tau=0.5, alpha=0.5)
-    assert 9 <= len(compiled) <= 27, compiled  # 27 in a new process; each method has a start, a loop and a model
+    assert 9 <= len(compiled) <= 11, compiled  # start, loop and model of each; in a new process two schedules
     compiled.clear()
     compare(seed=7, hops=500, tau=0.7, alpha=0.2)
     assert compiled == []

@@ -18,6 +18,17 @@ def test_importing_amble_imports_nothing_heavy():
     assert loaded("import amble", heavy) == "[]"
 
 
+def test_a_run_imports_nothing_that_it_does_not_need():
+    """Of a second process of the same comparison, imports are most: what it compiled is kept."""
+    code = """
+import amble
+problem = amble.split(amble.load("diabetes"), agents=20)
+amble.simulate(amble.APIBCD(), problem, hops=100, progress=False)
+"""
+    heavy = ["jax.extend", "jax._src.pallas", "scipy", "networkx", "sklearn", "pandas", "rich", "typer"]
+    assert loaded(code, [*heavy, "matplotlib", "amble.engines.lanes", "amble.simulation.tuning"]) == "[]"
+
+
 def test_an_agent_keeps_nothing_in_memory_that_it_needs_only_once():
     pytest.importorskip("zenoh")
     assert loaded("import amble.live.agent.agent", ["cryptography", "numpy.random", "statistics"]) == "[]"

@@ -305,6 +305,37 @@ def test_every_run_spends_both_budgets(method, time_s, comm_units, monkeypatch):
 
 
 @needs_cpusmall
+@pytest.mark.parametrize("comm_units", [100, 30_000], ids=["one stage", "two stages"])
+def test_gossip_is_judged_by_the_models_that_its_agents_had(comm_units, monkeypatch):
+    """They are noted while the run goes on; to replay it gives the same losses."""
+    monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
+    figure = replace(plan.FIGURES[0], time_s=0.005, comm_units=comm_units)
+    run, trial = paper_runs.judged(plan.Job(figure, amble.DGD(alpha=0.05), True, (0,)), 0, 1e-5)
+    assert trial == paper_runs.tuning.trial(run, paper_runs.problem_of(figure, 0))
+    assert len(trial.losses) > 30
+
+
+@needs_cpusmall
+def test_two_readings_share_pilot_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("AMBLE_DATA", str(FOLDER))
+    figure = replace(plan.FIGURES[0], pilot_laps=2)
+    jobs = [plan.Job(figure, amble.APIBCD(tokens=5), True, (0,), reading) for reading in ("", "_local")]
+    jobs.append(plan.Job(figure, amble.IBCD(), True, (0,)))
+    assert paper_runs.but_for_reading(jobs) == [jobs[:2], jobs[2:]]
+    pilots, made = paper_runs.tuning.pilot_runs, []
+    counted = lambda chosen, *rest: made.extend(chosen) or pilots(chosen, *rest)  # noqa: E731
+    monkeypatch.setattr(paper_runs.tuning, "pilot_runs", counted)
+    paper_runs.tune_jobs(jobs[:2], tmp_path)
+    together = paper_runs.tuned(jobs, tmp_path)
+    assert len(made) == len({*made})
+    assert len(made) < sum(len(record["tried"]) for record in together.values())
+    for job in jobs[:2]:
+        (alone := tmp_path / f"alone{job.reading}").mkdir()
+        paper_runs.tune_jobs([job], alone)
+        assert paper_runs.tuned([job], alone)[job] == together[job]
+
+
+@needs_cpusmall
 def test_the_choice_is_made_by_the_training_loss_of_full_runs(tmp_path, monkeypatch):
     """I-BCD on cpusmall: a small penalty is the best in a few laps, a larger one over the whole budget."""
     monkeypatch.setenv("AMBLE_DATA", str(FOLDER))

@@ -1,17 +1,19 @@
 """The compiled engine: the whole replay as one JAX loop, one compilation for any number of hops and any settings."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any, final
 
 import numpy as np
 
 from amble.arrays import Array, Indices, Tree
+from amble.compiling.blocks import read_in_place
 from amble.compiling.kept import kept_programs
 from amble.compiling.kernel import is_simple, one_kernel
 from amble.engines import State, act, first_lost
 from amble.errors import AmbleError, need
+from amble.losses.least_squares import LeastSquares
 from amble.losses.objective import drawn, knows
 from amble.losses.penalty import Penalty
 from amble.methods import Method, RoundMethod, TokenMethod, agrees, is_pair, is_round, rules, tokens_among
@@ -29,7 +31,7 @@ DENSE_FROM = 0.1  # from this share of linked pairs on, mixing by a matrix is fa
 class Compiled:
     def __init__(self, method: Method, problem: Problem, network: Network, initial: Array, meets: bool = False) -> None:
         self.jax = need("jax", "sim")
-        self.agents, self.meets = problem.agents, meets
+        self.agents, self.meets, self.rounds = problem.agents, meets, is_round(method)
         self.settings = traced(method)  # arguments of the compiled loop, so that another tau does not recompile it
         self.shape = with_traced(method, dict.fromkeys(self.settings, 0.0))
         with self.jax.enable_x64(True):
@@ -49,9 +51,9 @@ class Compiled:
 
     def advance(self, state: State, schedule: Schedule | Rounds | None, begin: int, end: int) -> State:
         with self._compiling("advance"):
-            if is_round(self.shape):
+            if self.rounds:
                 state = _rounds()(self.shape, self.settings, self.objectives, self.links, state, begin, end)
-            while not is_round(self.shape) and begin < end:
+            while not self.rounds and begin < end:
                 assert isinstance(schedule, Schedule)
                 number, stop = begin // BLOCK, min(end, (begin // BLOCK + 1) * BLOCK)
                 if self._block[0] is not schedule or self._block[1] != number:
@@ -65,17 +67,21 @@ class Compiled:
             self.jax.block_until_ready(state.x_sum)
         return state
 
+    def _compiling(self, what: str) -> AbstractContextManager[Any]:
+        """Around the call of a program. What is there already is traced no more, so it needs only its arithmetic."""
+        double: AbstractContextManager[Any] = self.jax.enable_x64(True)
+        return double if what in self._called else self._first(what)
+
     @contextmanager
-    def _compiling(self, what: str) -> Iterator[None]:
-        cache = nullcontext() if what in self._called else kept_programs(self.jax)
-        with self.jax.enable_x64(True), _explained(self.shape), cache:
+    def _first(self, what: str) -> Iterator[None]:
+        with self.jax.enable_x64(True), _explained(self.shape), kept_programs(self.jax):
             yield
         self._called.add(what)
 
     def _piece(self, column: Indices, number: int) -> Any:
         """One block of the schedule; the entry after its last hop is read in advance, but never used."""
         piece = column[number * BLOCK : (number + 1) * BLOCK]
-        return self.jax.numpy.asarray(np.pad(piece, (0, BLOCK + 1 - len(piece)), mode="edge"))
+        return self.jax.device_put(np.pad(piece, (0, BLOCK + 1 - len(piece)), mode="edge"))
 
     def read(self, state: State) -> tuple[Array, Array]:
         with self._compiling("read"):
@@ -114,6 +120,15 @@ def _put(tree: Tree, index: Any, row: Tree) -> Tree:
 def _one(objectives: Tree, i: Any, hop: Any) -> Any:
     """The objective of agent i at a hop. A loss with mini-batches looks up the rows of that hop alone."""
     return drawn(objectives.agent(i), hop) if knows(objectives, "agent") else _take(objectives, i)
+
+
+def _in_place(objectives: Tree, i: Any) -> Any:
+    """The objective of agent i inside one kernel, where its largest part need not be copied."""
+    f = _take(objectives, i)
+    if not isinstance(objectives, LeastSquares):
+        return f
+    vectors: Any = read_in_place(objectives.vectors, i)
+    return f if vectors is None else f._replace(vectors=vectors)
 
 
 def _over_agents(step: Any, objectives: Tree, hop: Any, agents: int, *each: Tree) -> Tree:
@@ -196,7 +211,7 @@ def _hops() -> Any:
 
             def hop(k: Any, carried: Any) -> Any:
                 state, (i, m, role, mine, slot, visitor) = carried
-                f = _one(objectives, i, k + offset)
+                f = _in_place(objectives, i) if small else _one(objectives, i, k + offset)
                 new, new_slot, new_token = act(rule, role, f, mine, slot, visitor)
                 state = State(
                     _put(state.agents, i, new),
@@ -214,9 +229,8 @@ def _hops() -> Any:
         rule = rules(with_traced(method, settings), initial, penalty, meets)
         _, _, _, *rows = ahead(state, columns, begin)
         own = knows(objectives, "agent")  # a loss of the user's own may compute anything
-        if not own and is_simple(rule.visit, _take(objectives, 0), *rows):
-            return one_kernel(loop, state, fixed)
-        return loop(state, fixed), None
+        small = not own and is_simple(rule.visit, _take(objectives, 0), *rows)
+        return one_kernel(loop, state, fixed) if small else (loop(state, fixed), None)
 
     return jax.jit(hops, static_argnums=0, donate_argnums=3)
 

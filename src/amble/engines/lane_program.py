@@ -109,15 +109,14 @@ def _model(shape: Shape, lane: Lane, shared: Shared, state: State) -> Any:
 
 @cache
 def laid() -> Any:
-    """A piece of the schedules, filled up to a fixed number of schedules and hops."""
+    """A piece of the schedules, one row per hop, filled up to so many more schedules and hops."""
     import jax
     import jax.numpy as jnp
 
-    def lay(rows: Any, schedules: int, hops: int, in_turn: bool) -> Any:
-        filled = jnp.pad(rows, ((0, schedules), (0, hops)), mode="edge")
-        return filled if in_turn else filled.T
+    def lay(rows: Any, schedules: int, hops: int) -> Any:
+        return jnp.pad(rows, ((0, schedules), (0, hops)), mode="edge").T
 
-    return jax.jit(lay, static_argnums=(1, 2, 3))
+    return jax.jit(lay, static_argnums=(1, 2))
 
 
 @cache

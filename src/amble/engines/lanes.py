@@ -101,12 +101,12 @@ class Lanes:
         with self.jax.enable_x64(True), _explained(self.shape.method):
             state = lane_program.start()(self.shape, self.lanes, self.shared)
             model, _ = lane_program.models()(self.shape, self.lanes, self.shared, state)
-            none = self.jax.numpy.zeros(self.padded, bool)
+            none = self.jax.device_put(np.zeros(self.padded, bool))
             return Progress(state, self._ends(ends), none, model)
 
     def _ends(self, ends: Indices) -> Any:
         """A lane that only fills up the number has nothing to do."""
-        return self.jax.numpy.asarray(np.concatenate([ends, np.zeros(self.padded - self.count, np.int64)]))
+        return self.jax.device_put(np.concatenate([ends, np.zeros(self.padded - self.count, np.int64)]))
 
     def with_ends(self, at: Progress, ends: Indices) -> Progress:
         """The lanes with other ends."""
@@ -146,19 +146,22 @@ class Lanes:
                 self.shape, self.way, self.lanes, self.shared, at, pieces, self._pad(np.asarray(which, np.int32)),
                 np.int64(offset), points,
             )  # fmt: skip
-            if self.way == IN_TURN:
-                taken = [np.asarray(each)[: self.count, :count] for each in (models, local)]
-            else:
-                taken = [np.asarray(each[:count])[:, : self.count].swapaxes(0, 1) for each in (models, local)]
+            if self.on_device:  # what was not recorded stays there
+                models, local = models[:count], local[:count]
+            axes = (0, 1, 2) if self.way == IN_TURN else (1, 0, 2)
+            taken = [np.asarray(each).transpose(axes)[: self.count, :count] for each in (models, local)]
         return after, taken[0], taken[1]
 
     def _column(self, column: Any) -> Any:
         """A piece of the schedules as the device wants it: one row per schedule in turn, else one per hop. Their number
         is a power of two, so that few programs are compiled. The entry after the last hop is read in advance, but never
         used."""
-        rows = self.jax.device_put(np.asarray(column).astype(self.numbers, copy=False))
-        missing = (1 << (len(column) - 1).bit_length()) - len(column)
-        return lane_program.laid()(rows, missing, BLOCK + 1 - column.shape[1], self.way == IN_TURN)
+        more = (1 << (len(column) - 1).bit_length()) - len(column), BLOCK + 1 - column.shape[1]
+        small = np.asarray(column).astype(self.numbers, copy=False)
+        if self.on_device:
+            return lane_program.laid()(self.jax.device_put(small), *more)
+        laid = np.pad(small, ((0, more[0]), (0, more[1])), mode="edge")
+        return self.jax.device_put(laid if self.way == IN_TURN else laid.T)
 
     def read(self, at: Progress) -> tuple[Array, Array]:
         """The models and local models of all lanes."""

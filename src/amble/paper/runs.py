@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from amble import methods
+from amble.arrays import Array
+from amble.data.datasets import Dataset
 from amble.data.loading import load
 from amble.errors import AmbleError
 from amble.files import ending as ending_of
@@ -21,12 +23,14 @@ from amble.paper.plan import FULL_STEP, PILOT_POWERS, Figure, Job
 from amble.problem.problem import Problem
 from amble.problem.split import split
 from amble.report.machine import this_machine
+from amble.results.history import costs
 from amble.results.loading import load_run
 from amble.results.run import Run
 from amble.schedule import cost
 from amble.schedule.timing import Timing
 from amble.simulation import tuning
-from amble.simulation.simulate import resume, simulate
+from amble.simulation.planning import limits
+from amble.simulation.running import begin, measured, stages
 from amble.workers import Workers
 
 CALIBRATION = "calibration.json"
@@ -38,9 +42,10 @@ def make_all(jobs: Sequence[Job], folder: Path, compute: str, workers: int | Non
     runs = folder / "runs"
     runs.mkdir(parents=True, exist_ok=True)
     kept = tuned(jobs, runs)
-    to_tune = [(job, runs) for job in sorted(jobs, key=_size, reverse=True) if job.tuned and job not in kept]
+    left = [job for job in sorted(jobs, key=_size, reverse=True) if job.tuned and job not in kept]
+    to_tune = [(alike, runs) for alike in but_for_reading(left)]
     with Workers(workers) as pool:
-        if not pool.run(tune_job, to_tune, lambda: len(tuned(jobs, runs)), sum(job.tuned for job in jobs), "tuning"):
+        if not pool.run(tune_jobs, to_tune, lambda: len(tuned(jobs, runs)), sum(job.tuned for job in jobs), "tuning"):
             return None
         while True:  # a full run may refuse the tuned value, or show a better one; then the runs are repeated with that
             records = tuned(jobs, runs)
@@ -77,15 +82,36 @@ def problem_size(figure: Figure) -> int:
     return {"usps": 100, "ijcnn1": 10}.get(figure.data, 1)
 
 
-@lru_cache(maxsize=6)
+@lru_cache
+def data_of(name: str) -> Dataset:
+    """Read once per process: of large files it takes seconds."""
+    return load(name)
+
+
+@lru_cache(maxsize=24)  # all that a process meets: to find an optimum again takes longer than most runs
 def problem_of(figure: Figure, seed: int) -> Problem:
-    return split(load(figure.data), agents=figure.agents, seed=seed, ridge=figure.ridge, weights="agents")
+    return split(data_of(figure.data), agents=figure.agents, seed=seed, ridge=figure.ridge, weights="agents")
 
 
 # --- tuning ---------------------------------------------------------------------------------------------------------
 
 
-def tune_job(job: Job, folder: Path) -> None:
+def but_for_reading(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Jobs that differ in nothing else together: their pilot runs are the same."""
+    alike: dict[str, list[Job]] = {}
+    for job in jobs:
+        alike.setdefault(replace(job, reading=None).stem("pilots"), []).append(job)
+    return list(alike.values())
+
+
+def tune_jobs(alike: Sequence[Job], folder: Path) -> None:
+    """Choose the settings of jobs that differ in the reading alone."""
+    made: dict[tuple[float, int], Run] = {}
+    for job in alike:
+        tune_job(job, folder, made)
+
+
+def tune_job(job: Job, folder: Path, made: dict[tuple[float, int], Run]) -> None:
     """Choose the method's step or penalty on the first seed, and keep it with all that was tried."""
     problem, network = problem_of(job.figure, job.seeds[0]), job.network_with(job.seeds[0])
     search: dict[str, Any] = {
@@ -95,7 +121,7 @@ def tune_job(job: Job, folder: Path) -> None:
         "seed": job.seeds[0],
     }
     # long=1: the runs themselves are the test of a long run (make_runs)
-    _, record = tuning.tune(job.method, problem, network, long=1, reading=job.reading, **search)
+    _, record = tuning.tune(job.method, problem, network, long=1, reading=job.reading, made=made, **search)
     keep_tuning(job, record, folder)
 
 
@@ -192,7 +218,7 @@ def make_runs(job: Job, own: Job, visit_s: float, folder: Path) -> None:
     """The job's runs that are not there yet, each saved as soon as it is done. `own` has the tuned value: where full
     runs show a better one, or the loss rises with it, the runs are left to be made with another."""
     record = tuned([job], folder).get(job, {})
-    made: dict[float, Run] = {}  # full runs of the first seed
+    made: dict[float, tuple[Run, tuning.Trial | None]] = {}  # full runs of the first seed
     if record and "full" not in record:
         record = choose_by_full_runs(job, record, visit_s, made)
         keep_tuning(job, record, folder)
@@ -201,10 +227,9 @@ def make_runs(job: Job, own: Job, visit_s: float, folder: Path) -> None:
     for seed in own.seeds:
         if is_there(own, seed, visit_s, folder):
             continue
-        run = made.get(record["chosen"]) if made and seed == own.seeds[0] else None
-        run = run or spend(own, seed, visit_s)
-        problem = problem_of(own.figure, seed)
-        if record and not tuning.all_refused(record) and tuning.trial(run, problem, own.reading or "").rises:
+        first = made.get(record["chosen"]) if made and seed == own.seeds[0] else None
+        run, trial = first or judged(own, seed, visit_s)
+        if record and trial is not None and not tuning.all_refused(record) and trial.rises:
             keep_tuning(job, tuning.refuse(record), folder)
             for other in own.seeds:
                 for ending in ENDINGS:
@@ -213,29 +238,56 @@ def make_runs(job: Job, own: Job, visit_s: float, folder: Path) -> None:
         replace(run, tuning=record).save(path_of(own, seed, visit_s, folder))
 
 
-def choose_by_full_runs(job: Job, record: Mapping[str, Any], visit_s: float, made: dict[float, Run]) -> dict[str, Any]:
+def choose_by_full_runs(
+    job: Job, record: Mapping[str, Any], visit_s: float, made: dict[float, tuple[Run, tuning.Trial | None]]
+) -> dict[str, Any]:
     """Pilot runs are much shorter than the runs on which methods are judged. So the choice is made on the first seed,
     by the training loss of runs with the whole budgets. These runs are added to `made`."""
 
     def trial_of(value: float) -> tuning.Trial:
-        made[value] = spend(with_chosen(job, {**record, "chosen": value}), job.seeds[0], visit_s)
-        return tuning.trial(made[value], problem_of(job.figure, job.seeds[0]), job.reading or "")
+        run, trial = judged(with_chosen(job, {**record, "chosen": value}), job.seeds[0], visit_s)
+        assert trial is not None  # of a tuned job
+        made[value] = run, trial
+        return trial
 
     return tuning.rescore(record, trial_of, FULL_STEP, job.figure.full_tries)
 
 
-def spend(job: Job, seed: int, visit_s: float) -> Run:
+def judged(job: Job, seed: int, visit_s: float) -> tuple[Run, tuning.Trial | None]:
+    """A run that spends both budgets, and the losses that it had, of a tuned job."""
+    film: dict[int, Array] | None = {} if job.tuned and tuning.is_gossip(job.method) else None
+    run = spend(job, seed, visit_s, film)
+    problem = problem_of(job.figure, seed)
+    return run, tuning.trial(run, problem, job.reading or "", film) if job.tuned else None
+
+
+def spend(job: Job, seed: int, visit_s: float, film: dict[int, Array] | None = None) -> Run:
     """A run that goes on until both budgets of its figure are spent, the virtual time and the communication, or it
-    has converged."""
-    problem, network = problem_of(job.figure, seed), job.network_with(seed)
-    options: dict[str, Any] = {"tolerance": job.tolerance, "progress": False}
-    limits: dict[str, Any] = {"timing": Timing(compute=visit_s), "seed": seed, "time_s": job.figure.time_s}
+    has converged. `film` gets the agents' models at each record but the end."""
+    problem, timing = problem_of(job.figure, seed), Timing(compute=visit_s)
+    run = begin(job.method, problem, job.network_with(seed), walk=job.walk, timing=timing, seed=seed)
+
+    def go(run: Run, **stop: Any) -> Run:
+        """Up to a limit, as `simulate` and `resume` do; the history is computed once, at the end."""
+        none = dict.fromkeys(("hops", "rounds", "time_s", "comm_units"))
+        until = limits(run.method, problem, **{**none, **stop}, tolerance=job.tolerance)
+        going = stages(run, problem, until, job.tolerance, "auto", False)
+        while True:
+            try:
+                moment = next(going)
+            except StopIteration as end:
+                done: Run = end.value
+                return done
+            if film is not None:
+                film[moment.hop] = np.array(replace(run, state=moment.state.on_numpy()).models)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a run that diverges says so in the table
-        run = simulate(job.method, problem, network, walk=job.walk, **limits, **options)
-        if run.stopped == "time_s" and run.history["comm_units"][-1] < job.figure.comm_units:
-            run = resume(run, problem, comm_units=job.figure.comm_units, **options)
-    return run
+        run = go(run, time_s=job.figure.time_s)
+        units = costs(replace(run, recorded=run.recorded[-1:]))["comm_units"][-1]
+        if run.stopped == "time_s" and units < job.figure.comm_units:
+            run = go(run, comm_units=job.figure.comm_units)
+        return measured(run, problem, True, False)
 
 
 def _read(job: Job, seed: int, visit_s: float, folder: Path) -> Run:

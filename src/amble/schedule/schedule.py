@@ -83,32 +83,32 @@ def plan_hops(
     check_clock(network.agents, timing.link(message_bytes), compute_s, hops, time_s, comm_units)
     wanted = HOPS_MAX if hops is None else hops
     with jax.enable_x64(True), kept_programs(jax):
-        agent, memory = walk.begin(jax.numpy)
-        state = Travel(
-            arrival_s=jax.numpy.zeros(tokens),
-            agent=jax.numpy.asarray(agent),
-            hop=jax.numpy.zeros(tokens, jax.numpy.uint64),
-            moved=jax.numpy.zeros(tokens, bool),
-            memory=jax.numpy.asarray(memory),
-            free_s=jax.numpy.zeros(network.agents),
+        agent, memory = walk.begin(np)
+        travel = Travel(
+            arrival_s=np.zeros(tokens),
+            agent=agent,
+            hop=np.zeros(tokens, np.uint64),
+            moved=np.zeros(tokens, bool),
+            memory=memory,
+            free_s=np.zeros(network.agents),
         )
-        tables = type(walk)(*map(jax.numpy.asarray, walk))
-        compute = jax.numpy.asarray(compute_s)
-        link = jax.numpy.asarray(timing.link(message_bytes))
+        # arrays of NumPy until here: JAX compiles a program for each kind of array that it makes itself
+        given = walk, travel, np.asarray(compute_s), np.asarray(timing.link(message_bytes)), np.uint64(seed)
+        tables, state, compute, link, key = jax.device_put(given)
         blocks: list[Any] = []
         done, crossed = 0, 0
         while done < wanted + tokens:
-            state, block = _block()(tables, state, compute, link, jax.numpy.uint64(seed))
+            state, block = _block()(tables, state, compute, link, key)
             blocks.append(tuple(map(np.asarray, block)))
             done += BLOCK
             crossed += int(blocks[-1][3].sum())
-            if time_s is not None and float(state.arrival_s.min()) > time_s:
+            if time_s is not None and float(np.asarray(state.arrival_s).min()) > time_s:
                 break
             if comm_units is not None and crossed > comm_units + tokens:
                 break
         else:
             if hops is None:
-                raise never_reached(float(state.arrival_s.min()), crossed)
+                raise never_reached(float(np.asarray(state.arrival_s).min()), crossed)
     columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]
     order = np.argsort(columns[0], kind="stable")[:wanted]
     return Schedule(*(column[order] for column in columns)).within(time_s, comm_units)

@@ -255,7 +255,7 @@ def _go(
             penalised.append(penalty.penalised(run.method, problem, state))
 
     def moment() -> Moment:
-        return Moment(schedule, *records[-1], None if penalised is None else penalised[-1])
+        return Moment(schedule, *records[-1], None if penalised is None else penalised[-1], state)
 
     if fresh:
         record(0, *machine.read(state))

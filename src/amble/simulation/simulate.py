@@ -16,7 +16,6 @@ from amble.simulation.goal import goal_of
 from amble.simulation.planning import limits
 from amble.simulation.running import check_problem, check_records, measured, run_once, stages
 from amble.simulation.telling import told
-from amble.simulation.tuning import tune as search
 from amble.tracking.record import OnRecord, check_callback
 
 
@@ -99,6 +98,8 @@ def simulate(
         method = methods.check(method, problem)
         check_records(method, every, penalised)
         limits(method, problem, hops, rounds, time_s, comm_units, tolerance)
+        from amble.simulation.tuning import tune as search  # it brings what makes many runs at once: not for one run
+
         with Meter(f"tuning {method.label}", None, show=progress, unit="pilot runs") as meter:
             method, record = search(method, problem, network, watch=meter.update, **same)
     return run_once(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble.arrays import Array, Indices
+from amble.engines import State
 from amble.problem import reference
 from amble.problem.optimum import UNASKED_GRADIENTS, NoOptimum, Optimum, Watch
 from amble.problem.problem import Problem
@@ -28,6 +29,7 @@ class Moment(NamedTuple):
     model: Array
     local: Array
     penalised: float | None
+    state: State  # until the run goes on
 
 
 Going = Generator[Moment, None, Run]
@@ -62,7 +64,7 @@ class Teller:
         if hop > self.told:
             spent = costs(replace(run, recorded=run.recorded[-1:]))
             penalised = float(run.history["penalised"][-1]) if "penalised" in run.history else None
-            moment = Moment(run.schedule, hop, run.consensus[-1], run.local[-1], penalised)
+            moment = Moment(run.schedule, hop, run.consensus[-1], run.local[-1], penalised, run.state)
             self._tell(moment, {name: column[-1] for name, column in spent.items()})
 
     def _tell(self, moment: Moment, spent: dict[str, Any]) -> None:

@@ -93,12 +93,14 @@ def tune(
     long: int = LONG,
     reading: str | None = None,
     watch: Callable[[int, int], object] = lambda *_: None,
+    made: dict[tuple[float, int], Run] | None = None,
     **options: Any,
 ) -> tuple[Method, dict[str, Any]]:
     """The method with its step or penalty chosen, and a record of what was tried; takes the options of `simulate`.
 
     `reading` names the model whose loss counts: "" is the tokens' mean, "_local" the mean of the agents' x_i.
-    `watch` is called after each pilot run with how many are done, and the least number of all.
+    `watch` is called after each pilot run with how many are done, and the least number of all. `made` are pilot runs of
+    this method that another reading had, by their value and hops; new ones are added.
     """
     name = methods.tunable(method)
     if name is None:
@@ -111,13 +113,17 @@ def tune(
 
     def pilots(values: Sequence[float], hops: int) -> dict[float, Trial]:
         nonlocal done
-        made = {}
-        own = [methods.with_setting(method, name, value) for value in values]
-        for value, run in zip(values, pilot_runs(own, problem, network, hops, options), strict=True):
-            made[value] = trial(run, problem, reading or "")
+        known = {} if made is None else {value: made[value, hops] for value in values if (value, hops) in made}
+        judged = {value: trial(run, problem, reading or "") for value, run in known.items()}
+        new = [value for value in values if value not in known]
+        own = [methods.with_setting(method, name, value) for value in new]
+        for value, run in zip(new, pilot_runs(own, problem, network, hops, options) if new else (), strict=True):
+            judged[value] = trial(run, problem, reading or "")
+            if made is not None:
+                made[value, hops] = run
             done += 1
             watch(done, max(done, least))
-        return made
+        return judged
 
     def best_of(powers: Sequence[float]) -> float:
         values = {power: rounded(scale * 10**power) for power in powers}
@@ -240,23 +246,32 @@ def scale_of(name: str, problem: Problem) -> float:
     return float(1 / values.max() if name == "alpha" else values.mean())
 
 
-def trial(run: Run, problem: Problem, reading: str = "") -> Trial:
+def trial(run: Run, problem: Problem, reading: str = "", film: Mapping[int, Array] | None = None) -> Trial:
     """The run's sum_i f_i, from its start to its end.
 
     In gossip each agent's model is an answer, and their mean would hide how far apart they are: there it is the mean
-    of the agents' losses.
+    of the agents' losses. `film` has the agents' models at the records before the end; without it the run is replayed.
     """
     records = run.local if reading else run.consensus
     last = len(run.recorded) - 1
     at = [0, *np.unique(np.geomspace(1, last, SAMPLES).round().astype(int)).tolist()] if last else [0]
     hops = [int(run.recorded[k]) for k in at]
-    gossip = methods.is_pair(run.method) or (methods.is_round(run.method) and run.method.hears != "mean")
     with np.errstate(all="ignore"):
-        sets = models_at(run, problem, hops) if gossip else [records[[k]] for k in at]
+        if not is_gossip(run.method):
+            sets = [records[[k]] for k in at]
+        elif film is None:
+            sets = models_at(run, problem, hops)
+        else:
+            sets = [*(film[hop] for hop in hops[:-1]), run.models]
         losses = [float(np.mean([float(problem.value(x)) for x in models])) for models in sets]
     if run.stopped == "diverged":
         losses[-1] = np.inf
     return Trial(hops, losses)
+
+
+def is_gossip(method: Method) -> bool:
+    """Whether each agent's model is an answer."""
+    return methods.is_pair(method) or (methods.is_round(method) and method.hears != "mean")
 
 
 def models_at(run: Run, problem: Problem, rounds: list[int]) -> list[Array]:
