@@ -109,7 +109,7 @@ class Neighbours:
 
     def heed(self, now: float, parcel: Parcel) -> None:
         """A neighbour that others have counted out is in doubt, even if it has been up from here for long."""
-        if not parcel.buried.any():
+        if not np.count_nonzero(parcel.buried):
             return
         for name in self.staying:
             if parcel.buried[self.settings.indices[name]] and now - self.up_s.get(name, now) > self.settings.stall_s:
