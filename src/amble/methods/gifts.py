@@ -87,7 +87,7 @@ def estimate(
         shares, total = total[-1], total[:-1]
         start = xp.zeros_like(total) if start is None else start
         return penalty.times(shares).minimiser(total, weight, start, near)
-    if type(weight) is np.float64 and weight != 0 and method.weigh != "full":  # as below, by one operation
+    if xp is np and not weight.shape and weight != 0 and method.weigh != "full":  # as below, by one operation
         return total / weight
     start = xp.zeros_like(total) if start is None else start
     if method.weigh != "full":

@@ -117,7 +117,9 @@ def meet(mine: Account, token: Account, m: int, me: int) -> Meeting:
 def merged(one: Account, other: Account) -> Meeting:
     """Two of one generation: the newer of each ledger; `again` where the older one was written by another issue."""
     first, second = one.board.version.tolist(), other.board.version.tolist()  # few numbers: faster without arrays
-    again = any([issue(a) != issue(b) and min(a, b) != issue(min(a, b)) for a, b in zip(first, second) if a != b])  # noqa: B905
+    again = any(
+        issue(a) != issue(b) and min(a, b) != issue(min(a, b)) for a, b in zip(first, second, strict=True) if a != b
+    )
     if not any(map(operator.gt, first, second)):
         return Meeting(other, again)
     newer = one.board.version > other.board.version

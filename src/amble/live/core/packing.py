@@ -8,7 +8,6 @@ their order. Names and shapes are not sent: both ends have a template with them.
 The checksum only protects against faulty memory and software; mTLS protects against people.
 """
 
-import hashlib
 import operator
 import struct
 import zlib
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amble.arrays import Array, Tree, leaves, named_leaves
+from amble.digests import sha256
 from amble.errors import AmbleError
 
 LENGTH = struct.Struct("<H")
@@ -160,7 +160,7 @@ def all_finite(numbers: Array) -> bool:
 
 def digest(tree: Tree) -> str:
     """A tree in 16 hex digits, for the record: equal only if all bits are equal."""
-    return hashlib.sha256(flat(tree).data).hexdigest()[:DIGEST_DIGITS]
+    return sha256(flat(tree).data).hexdigest()[:DIGEST_DIGITS]
 
 
 def frame(prefix: bytes, header: bytes, numbers: Array | bytes = b"") -> bytes:

@@ -13,12 +13,12 @@ A row is a frame (packing.py): its prefix is a version and its name, so that no 
 without its tree is the header, and the tree is the numbers.
 """
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from amble.arrays import Tree
+from amble.digests import sha256
 from amble.errors import AmbleError
 from amble.live.codec import msgspec
 from amble.live.core.effects import Custody, Left, Share, Sight
@@ -59,7 +59,7 @@ class Rows:
     def digest(self) -> str:
         """Of the layout: rows of another one would be misread."""
         layout = {kind: packing.layout for kind, packing in self.trees.items()}
-        return hashlib.sha256(json.dumps(layout).encode()).hexdigest()[:DIGEST_DIGITS]
+        return sha256(json.dumps(layout).encode()).hexdigest()[:DIGEST_DIGITS]
 
     def pack(self, name: str, row: Any) -> bytes:
         kind, prefix, packing = self._known.get(name) or self._learn(name)
