@@ -142,8 +142,9 @@ class GiftVisits(Common):
         if again or accounts.full(account, m):
             return self._started_again(holder, parcel, me)
         since = parcel.since if account is before or account.order == before.order else np.zeros(())
-        token = GiftToken(self._weighed(account), parcel.token.m)
-        return parcel._replace(token=token, since=self._since(account, since))
+        if account is not before:  # as it came, it has the weight that the last agent left it with
+            parcel = parcel._replace(token=GiftToken(self._weighed(account), parcel.token.m))
+        return parcel._replace(since=self._since(account, since))
 
     def _started_again(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
         m, version = int(parcel.token.m), parcel.token.account.board.version
