@@ -42,7 +42,8 @@ import numpy as np
 from measure import parser, ratio_of, table
 
 import amble
-from amble.live.cluster.cluster import Cluster, configure, free_ports, rows_of
+from amble.live.cluster.cluster import Cluster, configure, rows_of
+from amble.live.cluster.ports import free_ports
 from amble.live.core import visits
 from amble.live.core.effects import Custody, Persist, Share, Sight, Visit
 from amble.live.core.message import Epoch, Token

@@ -24,7 +24,8 @@ from typing import NamedTuple
 from measure import parser, ratio_of, table
 
 import amble
-from amble.live.cluster.cluster import Cluster, configure, free_ports, rows_of
+from amble.live.cluster.cluster import Cluster, configure, rows_of
+from amble.live.cluster.ports import free_ports
 
 HEAVY = ("jaxlib", "matplotlib", "sklearn", "torch")
 DEGREE = 4

@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from amble.live.cluster.ports import reserve
+
 HOST = "127.0.0.1"
 WITHIN_S = 60.0  # for what an agent is to say: it takes a moment, and longer on a machine that is busy
 # Below the ports that the kernel hands out to those who dial; a range for each process that runs tests.
@@ -79,6 +81,7 @@ def free_port():
                 probe.bind((HOST, port))
             except OSError:
                 continue
+        if reserve(port):
             return port
     raise AssertionError("no free port")
 

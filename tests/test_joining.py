@@ -13,7 +13,8 @@ import pytest
 import amble
 from amble.errors import AmbleError
 from amble.live.cluster import up
-from amble.live.cluster.cluster import Cluster, configure, free_ports, rows_of
+from amble.live.cluster.cluster import Cluster, configure, rows_of
+from amble.live.cluster.ports import free_ports
 from amble.live.model import start as starts
 from amble.live.records import collect
 from amble.live.settings import bundle, joining

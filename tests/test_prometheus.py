@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import reads
 from amble import AmbleError
 from amble.live import status
-from amble.live.cluster.cluster import free_ports
+from amble.live.cluster.ports import free_ports
 from amble.live.prometheus.server import Exporter, parse
 from amble.live.records import collect
 from amble.live.trust.certificates import read_certificate

@@ -12,7 +12,7 @@ import amble
 from amble.data.files import read_table
 from amble.live import status
 from amble.live.cluster import sites, up
-from amble.live.cluster.cluster import free_ports
+from amble.live.cluster.ports import free_ports
 from amble.live.cluster.up import NoModel
 from amble.live.control import leaving
 from amble.live.records import collect

@@ -15,9 +15,10 @@ def write_whole(files: dict[Path, bytes]) -> None:
             ending(path, ".part").write_bytes(content)
         for path in files:
             os.replace(ending(path, ".part"), path)
-    finally:
+    except BaseException:
         for path in files:
             ending(path, ".part").unlink(missing_ok=True)
+        raise
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 A new one is an entry of SETS: a file of any kind that `amble.read_file` reads, compressed or not.
 """
 
-import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amble.arrays import Array
+from amble.digests import hasher
 
 
 class Part(NamedTuple):
@@ -69,7 +69,8 @@ SETS = {
 
 def checksum(X: Array, y: NDArray[Any]) -> str:
     """SHA-256 of the shape, the targets and the rows, as little-endian doubles; -0 counts as 0, text is UTF-8."""
-    sha = hashlib.sha256(f"{X.shape[0]} {X.shape[1]}".encode())
+    sha = hasher(X.nbytes)
+    sha.update(f"{X.shape[0]} {X.shape[1]}".encode())
     for values in (y, X):
         array = np.ascontiguousarray(values)
         text = "\n".join(array.tolist()).encode() if array.dtype.kind == "U" else None

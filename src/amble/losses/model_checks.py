@@ -1,6 +1,5 @@
 """Checks what the losses of a model of a user's own are given, in whichever framework it is written."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amble.arrays import Array
+from amble.digests import hasher
 from amble.errors import AmbleError, shown, unknown
 
 WEIGHTS, TASKS = ("rows", "agents"), ("custom", "classification", "regression")
@@ -50,7 +50,9 @@ def second(start: Array) -> Array:
 
 def digest_of(about: str, arrays: Sequence[Any]) -> str:
     """Names losses by their settings and their arrays."""
-    sha = hashlib.sha256(about.encode())
-    for array in arrays:
-        sha.update(np.ascontiguousarray(np.asarray(array)).reshape(-1).view(np.uint8).data)
+    flat = [np.ascontiguousarray(np.asarray(array)).reshape(-1).view(np.uint8) for array in arrays]
+    sha = hasher(sum(array.nbytes for array in flat))
+    sha.update(about.encode())
+    for array in flat:
+        sha.update(array.data)
     return sha.hexdigest()

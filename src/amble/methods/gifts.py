@@ -24,6 +24,8 @@ Several tokens share one account of M ledgers: see methods/boards.py.
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from amble.arrays import Array, namespace, solver
 from amble.losses.objective import Objective, number_of
 from amble.losses.penalty import SINGULAR, Penalty
@@ -85,6 +87,8 @@ def estimate(
         shares, total = total[-1], total[:-1]
         start = xp.zeros_like(total) if start is None else start
         return penalty.times(shares).minimiser(total, weight, start, near)
+    if xp is np and not weight.shape and weight != 0 and method.weigh != "full":  # as below, by one operation
+        return total / weight
     start = xp.zeros_like(total) if start is None else start
     if method.weigh != "full":
         return xp.where(weight == 0, start, total / xp.where(weight == 0, 1.0, weight))

@@ -4,7 +4,6 @@ Code is imported only where the user names it: on the command line, in the exper
 `load_run(path, methods=...)`. What a saved run says about its method is never imported.
 """
 
-import hashlib
 import importlib.util
 import re
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from amble.digests import sha256
 from amble.errors import AmbleError, unknown
 from amble.methods.absent import Absent
 from amble.methods.parts import PARTS
@@ -49,7 +49,7 @@ def from_file(name: str) -> type[Any]:
 
 def imported(path: Path) -> Any:
     """The module of a file, under its own name; it can import files beside it."""
-    name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    name = f"{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

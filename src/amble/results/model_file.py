@@ -1,6 +1,5 @@
 """The file of a trained model: arrays, and what they mean as JSON, with a digest of both. Nothing in it is run."""
 
-import hashlib
 import json
 import platform
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 
 from amble.arrays import Array
 from amble.data.packed import DAMAGED, arrays_of, npz_of
+from amble.digests import hasher, sha256
 from amble.errors import AmbleError
 from amble.files import write_whole
 
@@ -62,7 +62,8 @@ def damaged(path: Path) -> AmbleError:
 
 
 def _digest(text: str, arrays: dict[str, Array]) -> str:
-    sha = hashlib.sha256(text.encode())
+    sha = hasher(sum(array.nbytes for array in arrays.values()))
+    sha.update(text.encode())
     for name in sorted(arrays):
         sha.update(f"{name} {arrays[name].shape} {arrays[name].dtype.str}".encode())
         sha.update(np.ascontiguousarray(arrays[name]).data)
@@ -71,7 +72,7 @@ def _digest(text: str, arrays: dict[str, Array]) -> str:
 
 def _from_first(about: dict[str, Any], w: Array) -> tuple[dict[str, Any], dict[str, Array]]:
     """Format 1 had the [model] table of a live run, and no loss: it followed from the labels."""
-    if about["sha256"] != hashlib.sha256(np.ascontiguousarray(w).data).hexdigest():
+    if about["sha256"] != sha256(np.ascontiguousarray(w).data).hexdigest():
         raise ValueError
     table = about["model"]
     columns, labels = table["columns"], table["labels"]

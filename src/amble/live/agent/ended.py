@@ -1,18 +1,19 @@
 """What a run has come to: the model of all agents, and how good it is at each of them."""
 
-import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from amble.arrays import Array, Flags
+from amble.digests import hasher
 from amble.live.settings.agent_config import AgentConfig
 from amble.results.model import Model
 from amble.results.own_model import OwnModel
 from amble.results.sums import Judged, Sums
 
 EACH = tuple(name for name in Judged._fields if name != "scores")  # one number each
+PART_BYTES = 2**20
 DIGITS = 12  # of a file's digest, in hexadecimal: as a number it is below 2^53, so a sum with zeros keeps it
 
 
@@ -25,8 +26,11 @@ class Known(NamedTuple):
 
 def file_digest(path: Path) -> str:
     """Of a file's bytes, as sha256sum prints it, cut."""
+    sha = hasher(path.stat().st_size)
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:DIGITS]
+        while part := file.read(PART_BYTES):
+            sha.update(part)
+    return sha.hexdigest()[:DIGITS]
 
 
 def judged(sums: Sums, index: int, places: int, digest: str | None) -> Array:

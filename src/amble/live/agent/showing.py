@@ -1,10 +1,13 @@
 """What an agent shows in its folder: its status, and its model."""
 
+import io
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from amble.files import write_whole
 from amble.live import status
 from amble.live.agent.stages import LiveCourse
 from amble.live.core.protocol import Core
@@ -24,6 +27,14 @@ def model_of(core: Core) -> Any:
     return core.rows["holder"].z if any(sight is not None and sight.hop > 1 for sight in sights) else None
 
 
+@cache
+def _header(shape: tuple[int, ...]) -> bytes:
+    """Of a .npy file of float64 numbers: it is written twice a second, and to make it takes longer than all numbers."""
+    made = io.BytesIO()
+    np.lib.format.write_array_header_1_0(made, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return made.getvalue()
+
+
 def write(folder: Path, course: LiveCourse, said: status.Status, w: Any, ended: bool) -> None:
     """status.json and model.npy, for whoever looks into the folder; at the end model.npz, which predicts."""
     status.write(folder, said)
@@ -33,8 +44,7 @@ def write(folder: Path, course: LiveCourse, said: status.Status, w: Any, ended: 
         if said.cause == "diverged":
             (folder / model_file.FILE).unlink(missing_ok=True)  # of this run, before it was started again
         return
-    with model.with_suffix(".part").open("wb") as file:
-        np.save(file, w, allow_pickle=False)
-    model.with_suffix(".part").replace(model)
+    numbers = np.ascontiguousarray(w, "<f8")
+    write_whole({model: _header(numbers.shape) + numbers.tobytes()})
     if ended and (whole := course.model(w)) is not None:
         whole.save(folder / model_file.FILE)

@@ -7,7 +7,6 @@ How stages follow each other is in core/stages.py. Here each has a journal of it
     closing   each agent's sums at that model -> how good it is, and its standard errors
 """
 
-import hashlib
 import logging
 import math
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ import numpy as np
 
 from amble.arrays import Array, Flags
 from amble.data.tables import Table
+from amble.digests import sha256
 from amble.errors import AmbleError
 from amble.files import write_whole
 from amble.live.agent import described as described_sites
@@ -224,7 +224,7 @@ class Surveyed:
         if name == OPENING:
             return self._training(result)
         if name == TRAINING:
-            return self._closing(result, hashlib.sha256(ending.result).hexdigest())
+            return self._closing(result, sha256(ending.result).hexdigest())
         self.sums = result.numbers
         return None
 

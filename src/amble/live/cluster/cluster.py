@@ -2,10 +2,8 @@
 
 import contextlib
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +19,7 @@ from amble.arrays import Array
 from amble.data.targets import Targets
 from amble.errors import AmbleError
 from amble.live import status
+from amble.live.cluster.ports import free_ports
 from amble.live.settings import bundle
 from amble.live.settings.config import Config
 from amble.methods.protocol import TokenMethod
@@ -28,28 +27,9 @@ from amble.networks.network import Network
 from amble.problem.extras import NO_EXTRAS, Extras
 from amble.problem.problem import Problem
 
-PORTS = range(20_000, 32_000)  # Zenoh needs ports below 32768
 GRACE_S = 5.0  # for an agent to end by itself
 DAYS = 365
 ENDED = (0, 3)  # exit codes of an agent that ended with its run: with a model, and without one (agent.Ended)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    ports: list[int] = []
-    for port in random.sample(PORTS, len(PORTS)):
-        with socket.socket() as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                trial.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        ports.append(port)
-        if len(ports) == count:
-            return ports
-    raise AmbleError(
-        f"{count} free ports between {PORTS.start} and {PORTS.stop} are needed; close some programs first."
-    )
 
 
 def configure(

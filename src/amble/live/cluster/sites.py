@@ -12,8 +12,9 @@ from amble.data.packed import inner_suffix
 from amble.errors import AmbleError, few
 from amble.live import toml
 from amble.live.cluster import up
-from amble.live.cluster.cluster import Cluster, free_ports
+from amble.live.cluster.cluster import Cluster
 from amble.live.cluster.folder import check_folder
+from amble.live.cluster.ports import free_ports
 from amble.live.cluster.up import NoModel
 from amble.live.control import glance
 from amble.live.records import collect, record

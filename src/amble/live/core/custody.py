@@ -1,7 +1,6 @@
 """Custody: hands a visited token over until another agent has it, or reissues it if that fails."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from amble.live.core import message as messages
@@ -171,15 +170,17 @@ class Custodian:
         self.errands[m], self.seen_s[m] = Errand(again_s=now, held_s=self.errands[m].held_s), now
         self.look(now, m)
 
-    def times(self, now: float) -> Iterator[float]:
+    def times(self, now: float) -> list[float]:
         """When something is due."""
-        limit_s = self.state.neighbours.doubts.limit_s
+        times, limit_s = [], self.state.neighbours.doubts.limit_s
         for m, errand in self.errands.items():
-            custody = self.state.custody(m)
-            if custody and not errand.taken and errand.asked is None:
-                yield errand.again_s
-            if custody and errand.since_s is not None and not errand.passed:
-                yield errand.since_s + limit_s(custody.to, errand.taken)
-                yield (errand.probe_s or now) + limit_s(custody.to)
             if errand.tell_s is not None:
-                yield errand.tell_s
+                times.append(errand.tell_s)
+            if (custody := self.state.custody(m)) is None:
+                continue
+            if not errand.taken and errand.asked is None:
+                times.append(errand.again_s)
+            if errand.since_s is not None and not errand.passed:
+                times.append(errand.since_s + limit_s(custody.to, errand.taken))
+                times.append((errand.probe_s or now) + limit_s(custody.to))
+        return times

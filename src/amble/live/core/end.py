@@ -188,5 +188,7 @@ class End:
 
     def times(self) -> list[float]:
         """When something is due."""
-        return [self.again_s.get((name, self.state.ending.order), 0.0)
-                for name in self.state.neighbours.up if self.state.ending and not self.knows(name)]  # fmt: skip
+        if (ending := self.state.ending) is None:
+            return []
+        up = self.state.neighbours.up
+        return [self.again_s.get((name, ending.order), 0.0) for name in up if not self.knows(name)]

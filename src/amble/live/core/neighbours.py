@@ -66,20 +66,25 @@ class Neighbours:
         may pass the token round among themselves. So if it has not met some agent for long, it goes to the neighbour
         that it has not met for the longest time.
         """
-        up = self.staying
+        up = self.staying if self.down_s or self.parting else list(self.names)
         if self.doubts.of:
             doubtful = self.doubts.now(now)
             up = [name for name in up if name not in doubtful] or up
         ways = [name for name in up if name != giver] or up
         met, buried, indices = message.payload.met.tolist(), message.payload.buried.tolist(), self.settings.indices
-        latest = max(met)
-        since = latest - min([met[k] for k in indices.values() if not buried[k]], default=latest)
+        latest, missed = max(met), any(buried)
+        if missed or len(indices) < len(met):
+            since = latest - min([met[k] for k in indices.values() if not buried[k]], default=latest)
+        else:
+            since = latest - min(met)
         if ways and since > MISSED_LAPS * len(self.settings.agents):
             return min(ways, key=lambda name: float(met[indices[name]]))
         laid = self.settings.next[message.token].get(self.me, "") if self.settings.next else ""
-        stray = STRAY if any(buried) else 0.0
+        stray = STRAY if missed else 0.0
         if laid in ways and not stray:
             return laid
+        if len(ways) == 1:
+            return ways[0]
         chance = draw(self.settings, self.me, message.token, message.hop * 64 + message.epoch.number, HOP)
         if laid in ways and chance >= stray:
             return laid
@@ -109,7 +114,7 @@ class Neighbours:
 
     def heed(self, now: float, parcel: Parcel) -> None:
         """A neighbour that others have counted out is in doubt, even if it has been up from here for long."""
-        if not parcel.buried.any():
+        if not np.count_nonzero(parcel.buried):
             return
         for name in self.staying:
             if parcel.buried[self.settings.indices[name]] and now - self.up_s.get(name, now) > self.settings.stall_s:

@@ -8,11 +8,10 @@ their order. Names and shapes are not sent: both ends have a template with them.
 The checksum only protects against faulty memory and software; mTLS protects against people.
 """
 
-import hashlib
 import operator
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amble.arrays import Array, Tree, leaves, named_leaves
+from amble.digests import sha256
 from amble.errors import AmbleError
 
 LENGTH = struct.Struct("<H")
@@ -71,6 +71,18 @@ class Packing:
             start = stop
         return places
 
+    def numbers_of(self, tree: Tree) -> Array:
+        """As flat(tree), in less time, of a new tree that is of this kind for certain."""
+        return _flattened(tree, self._leaves(tree))
+
+    @cached_property
+    def _leaves(self) -> Callable[[Tree], Sequence[Array]]:
+        """The function that takes the leaves out: one call of C, whatever is nested in what."""
+        names = [name.removeprefix(".") for name, _ in self.layout]
+        if len(names) > 1:
+            return operator.attrgetter(*names)
+        return leaves
+
     def pack(self, tree: Tree) -> Array:
         """Its numbers, one leaf after the other. A tree of another kind is an error here, before it is sent."""
         numbers = flat(tree)
@@ -104,8 +116,8 @@ def _branch(like: Tree, places: Iterator[Place]) -> Callable[[NDArray[Any]], Tre
     """The function that fills a tree of this kind: what follows from the template is found once, not at every hop."""
     if not isinstance(like, tuple):
         start, stop, shape = next(places)
-        if len(shape) == 1:
-            return operator.itemgetter(slice(start, stop))
+        if len(shape) < 2:
+            return operator.itemgetter(slice(start, stop) if shape else (start, ...))
         return lambda numbers: numbers[start:stop].reshape(shape)
     kind, fill = cast(Any, type(like)), [_branch(branch, places) for branch in like]
     return lambda numbers: kind(*[part(numbers) for part in fill])
@@ -122,7 +134,10 @@ def flat(tree: Tree) -> Array:
     for kept, numbers in _recent:
         if kept is tree:
             return numbers
-    arrays = leaves(tree)
+    return _flattened(tree, leaves(tree))
+
+
+def _flattened(tree: Tree, arrays: Sequence[Array]) -> Array:
     if not arrays:
         return NOTHING
     numbers = np.concatenate(arrays, axis=None, dtype=NUMBER, casting="unsafe")
@@ -142,7 +157,7 @@ def all_finite(numbers: Array) -> bool:
 
 def digest(tree: Tree) -> str:
     """A tree in 16 hex digits, for the record: equal only if all bits are equal."""
-    return hashlib.sha256(flat(tree).data).hexdigest()[:DIGEST_DIGITS]
+    return sha256(flat(tree).data).hexdigest()[:DIGEST_DIGITS]
 
 
 def frame(prefix: bytes, header: bytes, numbers: Array | bytes = b"") -> bytes:

@@ -73,7 +73,7 @@ from amble.live.core.message import (
     Token,
 )
 from amble.live.core.neighbours import Neighbours
-from amble.live.core.packing import all_finite, flat
+from amble.live.core.packing import Packing, all_finite
 from amble.live.core.parcels import Parcel, Visits, loss_at
 from amble.live.core.silence import Silence
 from amble.live.core.state import State
@@ -99,6 +99,7 @@ class Core:
         self.silence = Silence(self.custodian)
         self.departure = Departure(self.custodian)
         self.end = End(self.state, settings, visits, objective)
+        self.packings = tuple(map(Packing, (visits.holder(objective), visits.share(), visits.parcel(0))))
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
@@ -269,7 +270,7 @@ class Core:
         gone = self._gone(now, message)
         # it came back without its journal, or with an old one
         forgot = float(parcel.met[self.index]) > (sight.hop if sight else 0)
-        if self.visits.exact and (forgot or gone.any()) and epoch.number < messages.EPOCHS_MAX:
+        if self.visits.exact and (forgot or np.count_nonzero(gone)) and epoch.number < messages.EPOCHS_MAX:
             epoch = Epoch(epoch.number + 1, self.index)
             parcel = self.visits.recount(parcel, epoch, gone, holder)
             state.report(Report.of_epoch("recount", m, epoch, message.hop, self.settings.names_at(gone > 0)))
@@ -334,9 +335,8 @@ class Core:
                     outcome = self.visits.visit(f, *known)
             except (ArithmeticError, np.linalg.LinAlgError):
                 return None
-            holder, share, parcel = outcome
-            finite = all_finite(flat(holder)) and all_finite(flat(share)) and all_finite(flat(parcel))
-            return outcome if finite and np.add.reduce(np.abs(holder.z)) < BEYOND else None
+            finite = all(map(all_finite, map(Packing.numbers_of, self.packings, outcome)))
+            return outcome if finite and np.add.reduce(np.abs(outcome[0].z)) < BEYOND else None
 
     # --- and after each input ---------------------------------------------------------------------------------------
 
@@ -364,6 +364,8 @@ class Core:
         times = [later_s, self.departure.leave_by_s, self.departure.part_s]
         times += self.custodian.times(now)
         times += self.silence.times(now)
-        times += self.neighbours.doubts.times()
-        times += [since_s + self.settings.patience_s for since_s in self.neighbours.down_s.values()]
+        if self.neighbours.doubts.of:
+            times += self.neighbours.doubts.times()
+        if self.neighbours.down_s:
+            times += [since_s + self.settings.patience_s for since_s in self.neighbours.down_s.values()]
         return min([time_s for time_s in times if time_s > now], default=later_s)

@@ -1,7 +1,6 @@
 """The last resort: asks for a token that nobody near has seen for very long, and then reissues it."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from amble.live.core.chance import SILENCE, draw
@@ -71,8 +70,7 @@ class Silence:
         elif isinstance(answer, Refused):
             self.unknown.add(question.token)
 
-    def times(self, now: float) -> Iterator[float]:
+    def times(self, now: float) -> list[float]:
         """When something is due."""
-        yield from self.due_s.values()
-        for m in self.custodian.seen_s:
-            yield self.sought_s.get(m, now) + self.custodian.settings.patience_s
+        patience_s = self.custodian.settings.patience_s
+        return [*self.due_s.values(), *[self.sought_s.get(m, now) + patience_s for m in self.custodian.seen_s]]

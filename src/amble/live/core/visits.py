@@ -142,8 +142,9 @@ class GiftVisits(Common):
         if again or accounts.full(account, m):
             return self._started_again(holder, parcel, me)
         since = parcel.since if account is before or account.order == before.order else np.zeros(())
-        token = GiftToken(self._weighed(account), parcel.token.m)
-        return parcel._replace(token=token, since=self._since(account, since))
+        if account is not before:  # as it came, it has the weight that the last agent left it with
+            parcel = parcel._replace(token=GiftToken(self._weighed(account), parcel.token.m))
+        return parcel._replace(since=self._since(account, since))
 
     def _started_again(self, holder: Holder, parcel: Parcel, me: int) -> Parcel:
         m, version = int(parcel.token.m), parcel.token.account.board.version
@@ -173,27 +174,31 @@ class GiftVisits(Common):
     def _left_with(self, parcel: Parcel, account: Account, me: int, hop: int, still: bool = False) -> Parcel:
         """The parcel as the agent passes it on; `still`: the model has not moved."""
         most = account.most
-        account = self._weighed(account, most)
+        inside = accounts.inside(most)
+        account = self._weighed(account, most, inside)
         since = self._since(account, parcel.since + 1 if parcel.recounting else parcel.since)
-        members = np.array(float(np.count_nonzero(accounts.inside(most))))
+        members = np.array(float(np.count_nonzero(inside)))
         calm = parcel.calm + 1 if still and since < 0 else np.zeros(())
         met = parcel.met.copy()
         met[me] = hop
         out = accounts.out(account.buried, most).astype(np.float64)
         return Parcel(GiftToken(account, parcel.token.m), members, since, calm, out, met)
 
-    def _weighed(self, account: Account, most: Array | None = None) -> Account:
+    def _weighed(self, account: Account, most: Array | None = None, inside: Flags | None = None) -> Account:
         """With the paper's N as its weight, where that is the method's: ledgers of several boards each bring their own.
 
         In the first generation, agents that have not given yet count too.
         """
         if self.method.weigh != "agents":
             return account
-        counted, M = accounts.inside(most := account.most if most is None else most), self.method.tokens
+        most, M = account.most if most is None else most, self.method.tokens
+        inside = accounts.inside(most) if inside is None else inside
+        counted = np.count_nonzero(inside)
         if account.generation[0] == 0:
-            counted[: self.agents] = most[: self.agents] < accounts.LEFT
+            first = self.agents
+            counted = np.count_nonzero(most[:first] < accounts.LEFT) + np.count_nonzero(inside[first:])
         total, before, version = account.board
-        weight = np.count_nonzero(counted) / M
+        weight = counted / M
         if before.tolist() == [weight] * M:
             return account
         return account._replace(board=Board(total, np.full(M, weight), version))
@@ -221,11 +226,13 @@ class GiftVisits(Common):
         """Whether this can be a sum of gifts: a weight that is positive, and a model."""
         if not all_finite(z):
             return False
+        if self.method.weigh != "full":
+            return 0 <= sum(account.board.weight.tolist()) < np.inf
         with np.errstate(over="ignore"):  # of what a neighbour may send, finite as each number is
             weight = np.add.reduce(account.board.weight)
-            scale = np.trace(weight) / self.dimension if self.method.weigh == "full" else weight
-        if self.method.weigh != "full" or not np.isfinite(scale):
-            return bool(0 <= scale < np.inf)
+            scale = np.trace(weight) / self.dimension
+        if not np.isfinite(scale):
+            return False
         try:
             np.linalg.cholesky(weight + (DEFINITE * scale if scale > 0 else 1.0) * np.eye(self.dimension))
         except np.linalg.LinAlgError:

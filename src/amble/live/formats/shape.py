@@ -1,6 +1,5 @@
 """What all agents know about a run in advance: its settings, its agents and the shape of its messages."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from amble.arrays import Tree
+from amble.digests import sha256
 from amble.errors import AmbleError
 from amble.live.core.packing import CHECKSUM, LENGTH, NUMBER, Packing
 from amble.live.formats.counts import Counts
@@ -25,7 +25,7 @@ def run_digest(settings: Mapping[str, Any]) -> str:
         text = json.dumps(dict(settings), sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise AmbleError(f"the run's settings must be plain text, numbers and lists of them, and {error}.") from error
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Shape:
     def fingerprint(self) -> bytes:
         """Of all of the above, so that ends with another layout of the same settings do not misread each other."""
         whole = json.dumps([self.digest, self.agents, self.tokens, self.parcel.layout])
-        return hashlib.sha256(whole.encode()).digest()[:FINGERPRINT_BYTES]
+        return sha256(whole.encode()).digest()[:FINGERPRINT_BYTES]
 
     @cached_property
     def prefix(self) -> bytes:

@@ -114,6 +114,8 @@ class _Found(_Header, tag="found"):
     hop: Hop
 
 
+_NUMBERED, _NAMED = (_Token, _Stop), (_Token, _Passed, _Seek, _Found)  # with numbers; about a token
+_AUTHORED, _SAID = (_Token, _Passed, _Found), (_Stop, _Refused, _Ended)  # of an epoch; for people
 _encoder = msgspec.msgpack.Encoder()
 _questions = msgspec.msgpack.Decoder(_Token | _Passed | _Seek | _Probe | _Leaving | _Stop)
 _answers = msgspec.msgpack.Decoder(_Accepted | _Refused | _Ended | _Found)
@@ -222,13 +224,13 @@ def _opened(shape: Shape, data: bytes, decoder: Any) -> tuple[Any, memoryview]:
         header = decoder.decode(header_bytes)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:  # also of a wrong type, or out of bounds
         raise Refusal(_clean(f"its header is wrong: {error}")) from error
-    if len(numbers) and not isinstance(header, _Token | _Stop):
+    if len(numbers) and not isinstance(header, _NUMBERED):
         raise Refusal(f"it has {len(numbers)} bytes too many")
-    if isinstance(header, _Token | _Passed | _Seek | _Found) and header.token >= shape.tokens:
+    if isinstance(header, _NAMED) and header.token >= shape.tokens:
         raise Refusal(f"it is about token {header.token}, and this run has tokens 0 to {shape.tokens - 1}")
-    if isinstance(header, _Token | _Passed | _Found) and header.author >= shape.agents_max:
+    if isinstance(header, _AUTHORED) and header.author >= shape.agents_max:
         raise Refusal(f"it is by agent {header.author}, and the agents of this run are 0 to {shape.agents_max - 1}")
-    if isinstance(header, _Stop | _Refused | _Ended) and not header.reason.isprintable():
+    if isinstance(header, _SAID) and not header.reason.isprintable():
         raise Refusal("its reason holds characters that cannot be printed")
     return header, numbers
 

@@ -13,12 +13,12 @@ A row is a frame (packing.py): its prefix is a version and its name, so that no 
 without its tree is the header, and the tree is the numbers.
 """
 
-import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from amble.arrays import Tree
+from amble.digests import sha256
 from amble.errors import AmbleError
 from amble.live.codec import msgspec
 from amble.live.core.effects import Custody, Left, Share, Sight
@@ -48,6 +48,7 @@ class Rows:
     """How the rows of one run are written."""
 
     trees: dict[str, Packing]  # of the kinds of rows that have one
+    _known: dict[str, tuple[str, bytes, Packing | None]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, shape: Shape, visits: Visits, objective: Objective) -> "Rows":
@@ -58,15 +59,21 @@ class Rows:
     def digest(self) -> str:
         """Of the layout: rows of another one would be misread."""
         layout = {kind: packing.layout for kind, packing in self.trees.items()}
-        return hashlib.sha256(json.dumps(layout).encode()).hexdigest()[:DIGEST_DIGITS]
+        return sha256(json.dumps(layout).encode()).hexdigest()[:DIGEST_DIGITS]
 
     def pack(self, name: str, row: Any) -> bytes:
+        kind, prefix, packing = self._known.get(name) or self._learn(name)
+        header, tree = _apart(kind, row)
+        numbers = packing.pack(tree) if packing else tree or b""
+        return frame(prefix, _encoder.encode(header), numbers)
+
+    def _learn(self, name: str) -> tuple[str, bytes, Packing | None]:
+        """What follows from the name of a row, which is found once: there are few names, and they come at every hop."""
         kind = name.partition("/")[0]
         if kind not in _decoders:
             raise AmbleError(f"a journal has rows of the kinds {', '.join(_decoders)}, and this is {name!r}.")
-        header, tree = _apart(kind, row)
-        numbers = self.trees[kind].pack(tree) if kind in self.trees else tree or b""
-        return frame(VERSION + name.encode(), _encoder.encode(header), numbers)
+        self._known[name] = kind, VERSION + name.encode(), self.trees.get(kind)
+        return self._known[name]
 
     def unpack(self, name: str, data: bytes) -> Any:
         """The row, bit for bit; a Refusal where the bytes are not those of one."""
@@ -91,8 +98,8 @@ def _apart(kind: str, row: Any) -> tuple[Any, Tree]:
     if kind == "share":
         return row.epoch, row.share
     if kind == "custody":
-        *known, payload = row.message
-        return ((*known, None), *row[1:]), payload
+        message = row.message
+        return ((*message[:-1], None), *row[1:]), message.payload
     if kind == "stopped":
         return row._replace(result=b""), row.result
     return row, None

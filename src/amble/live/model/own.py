@@ -8,7 +8,6 @@ The file is code that the operator chose. It lies in each agent's folder, its di
 of it is ever sent to another agent. It is imported only where a loss is made.
 """
 
-import hashlib
 import sys
 import traceback
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ import numpy as np
 
 from amble.arrays import BEYOND, Array
 from amble.data.targets import Targets
+from amble.digests import sha256
 from amble.errors import AmbleError
 from amble.live import toml
 from amble.live.model.model import UNKNOWNS_MAX, Model
@@ -56,7 +56,7 @@ class Code:
             raise AmbleError(f"the run trains the model of {self.name}, which is not in {self.path.parent}; copy it "
                              "there from the folder of another agent.")  # fmt: skip
         content = _content(self.path)
-        if hashlib.sha256(content).hexdigest() != self.digest:
+        if sha256(content).hexdigest() != self.digest:
             raise AmbleError(f"{self.path} is not the file that the run began with; copy it again, or begin a new run.")
         return content
 
@@ -65,7 +65,7 @@ def code_at(path: Path) -> Code:
     """The file that a run is to train with."""
     if path.suffix != ".py" or not path.is_file():
         raise AmbleError(f"{path} was given as the file of a model; give the path of a Python file, such as net.py.")
-    return Code(hashlib.sha256(_content(path)).hexdigest(), path.resolve())
+    return Code(sha256(_content(path)).hexdigest(), path.resolve())
 
 
 def _content(path: Path) -> bytes:

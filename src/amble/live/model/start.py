@@ -3,7 +3,6 @@
 Its digest is part of the run's digest, so that agents with different initial models do not work together.
 """
 
-import hashlib
 import io
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from amble.arrays import BEYOND, Array
 from amble.data.packed import read_npy
+from amble.digests import sha256
 from amble.errors import AmbleError
 from amble.files import write_whole
 from amble.live import toml
@@ -56,7 +56,7 @@ def of(numbers: ArrayLike, model: Model, whose: str) -> Start:
         raise AmbleError(f"{whose} has numbers that are not finite, or too large for a model; give others.")
     if model.penalty is not None and (start[model.penalty.positive] < 0).any():
         raise AmbleError(f"{whose} has numbers below zero for columns of positive; give others.")
-    return Start(hashlib.sha256(start.astype("<f8").tobytes()).hexdigest(), start)
+    return Start(sha256(start.astype("<f8").tobytes()).hexdigest(), start)
 
 
 def make_start(value: Any, model: Model, beside: Path) -> Start:

@@ -4,7 +4,6 @@ Order is by (token, epoch, hop) for a token and by its own count of visits for a
 The record has digests of tokens, but none of their numbers: no data, dual, slot or gradient leaves an agent with it.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from amble.data.datasets import count
 from amble.data.packed import DAMAGED, arrays_of, npz_of
+from amble.digests import hasher
 from amble.errors import AmbleError
 from amble.files import write_whole
 from amble.live.journal.file import ARITHMETIC
@@ -119,7 +119,7 @@ def load(path: Path) -> Record:
 
 
 def _sha(arrays: Mapping[str, NDArray[Any]]) -> str:
-    whole = hashlib.sha256()
+    whole = hasher(sum(array.nbytes for array in arrays.values()))
     for key in sorted(arrays):
         whole.update(f"{key} {arrays[key].dtype.str} {arrays[key].shape}".encode())
         whole.update(np.ascontiguousarray(arrays[key]).data)
