@@ -40,8 +40,8 @@ KINDS = ("plain", "conditioned", "labels", "sizes", "separable")
 DENSITY = 0.7
 PLANNED = (2, 5, 10, 25, 50)
 WORDS = ("auto", "time", "communication")
-WORD_SEEDS, WORD_FAMILY, WORD_HOPS = range(20, 25), 200, 1500  # networks 0 and 1 with family 1 chose the words' rule
-WORD_LOSSES = (("least-squares", "plain"), ("logistic", "plain"), ("logistic", "labels"))
+WORD_SEEDS, WORD_FAMILY = range(20, 23), 200  # networks 0 and 1 with family 1 chose the words' rule
+WORD_HOPS = {("least-squares", "plain"): 300, ("logistic", "labels"): 1500}  # of a run, by loss and kind
 NETWORKS = {
     "random, density 0.7": lambda seed: amble.networks.random(50, 0.7, seed),
     "random, density 0.15": lambda seed: amble.networks.random(50, 0.15, seed),
@@ -139,7 +139,8 @@ def of_words(name: str, loss: str, kind: str) -> dict[str, Any]:
     @cache
     def cost(tokens: int, s: int) -> tuple[float, float, float] | None:
         relay = amble.Relay(tokens)
-        return cost_of(amble.simulate(relay, problem, networks[s], seed=s, hops=WORD_HOPS, every=1, progress=False))
+        most = WORD_HOPS[loss, kind]
+        return cost_of(amble.simulate(relay, problem, networks[s], seed=s, hops=most, every=1, progress=False))
 
     ones, found = [(1, cost(1, s)) for s in WORD_SEEDS], {}
     for word in WORDS:
@@ -167,7 +168,7 @@ def jobs() -> Jobs:
         f"{name}; {loss}, {kind}": (lambda name=name, loss=loss, kind=kind: of_words(name, loss, kind))
         for name in NETWORKS
         if "200" not in name
-        for loss, kind in WORD_LOSSES
+        for loss, kind in WORD_HOPS
     }
     for data, (_, _, tokens, _) in SETS.items():
         made[data] = {str(M): (lambda data=data, M=M: of_set(data, M)) for M in tokens}

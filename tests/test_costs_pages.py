@@ -25,7 +25,7 @@ def loaded(name):
     return module
 
 
-PAGES = {name: loaded(name) for name in ("asynchrony", "pareto", "parallel")}
+PAGES = {name: loaded(name) for name in ("asynchrony", "pareto", "parallel", "convex")}
 DRAWN = ("asynchrony", "pareto")
 
 
