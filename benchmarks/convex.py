@@ -1,28 +1,38 @@
 """Random convex problems that are hard for a method without steps to choose, and what full Relay needs for each.
 
-python benchmarks/convex.py                    # 1,000 problems, small ridges, many unknowns: about a minute
-python benchmarks/convex.py --problems 5000    # more of them
+python benchmarks/convex.py                    # all that is missing in docs/convex.json: a few minutes
+python benchmarks/convex.py random --again     # one part of it: random, several, ridges, unknowns
 
-Laps are counted until the model is within 1e-6 of the optimum.
+Laps are counted until the model is within 1e-6 of the optimum, for each problem on its own. `python docs/convex.py`
+writes the tables of docs/theory.md.
 """
 
+import argparse
+import json
+import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import parser
-from rich.console import Console
-from rich.table import Table
 
 import amble
+from amble.files import write_whole
+from amble.methods.boards import NoSlot
 from amble.methods.gifts import GiftRules
+from amble.methods.meetings import MeetingRules
 
+KEPT = Path(__file__).parent.parent / "docs" / "convex.json"
 LOSSES = ("logistic", "softmax", "poisson", "gamma", "huber")
 LAPS_MAX = 300
 GOAL = 1e-6
 UNSEEN = 10_000  # first seed here: the rule was chosen on other seeds, and on another generator
 SPLITS = 10
+EACH = 200  # problems of each loss
+UNSEEN_SEVERAL = 30_000
+PCA_COLUMNS = (16, 32, 48)  # of digits: 170, 330 and 490 unknowns
+Counts = list[int | None]
 
 
 def random_problem(loss: str, seed: int) -> amble.Problem:
@@ -74,9 +84,11 @@ def targets(loss: str, X: Any, rng: np.random.Generator) -> Any:
     return rng.gamma(shape, mean / shape) + 1e-6 * mean
 
 
-def laps(problem: amble.Problem, most: int = LAPS_MAX, goal: float = GOAL) -> int | None:
+def laps(problem: amble.Problem, most: int = LAPS_MAX, goal: float = GOAL, tokens: int = 1) -> int | None:
     """Laps of full Relay round all agents, in their order, until the model is near the optimum; None: not within
     `most`. One lap after the other in NumPy: to compile each small problem would take longer."""
+    if tokens > 1:
+        return laps_of_several(problem, most, goal, tokens)
     rules = GiftRules(amble.Relay(form="full"), None, problem.penalty)
     start, best = np.zeros(problem.dimension), problem.optimum().w
     losses = [problem.objective(i) for i in range(problem.agents)]
@@ -90,27 +102,41 @@ def laps(problem: amble.Problem, most: int = LAPS_MAX, goal: float = GOAL) -> in
     return None
 
 
-def small_ridges() -> Iterator[tuple[str, list[int | None]]]:
-    """Sets of scikit-learn with a ridge of 1e-6 and 1e-4, ten random splits and ten by label."""
+def laps_of_several(problem: amble.Problem, most: int, goal: float, tokens: int) -> int | None:
+    """The same with tokens that each visit a part of the agents, and then meet."""
+    rules = MeetingRules(amble.Relay(tokens=tokens, form="full"), None, problem.penalty)
+    start, best = np.zeros(problem.dimension), problem.optimum().w
+    losses = [problem.objective(i) for i in range(problem.agents)]
+    agents = [rules.agent(f, start) for f in losses]
+    walking = [rules.token(start, problem.agents, m) for m in range(tokens)]
+    parts = np.array_split(np.arange(problem.agents), tokens)
+    for lap in range(1, most + 1):
+        for m, part in enumerate(parts):
+            for i in part.tolist():
+                agents[i], _, walking[m] = rules.visit(losses[i], agents[i], NoSlot(), walking[m])
+        for m in range(tokens):
+            agents[0], walking[m] = rules.deliver(agents[0], walking[m])
+        walking = [rules.take(agents[0])] * tokens
+        if np.linalg.norm(rules.estimate(walking[0]) - best) <= goal * np.linalg.norm(best):
+            return lap
+    return None
+
+
+def of_set(name: str, ridge: float, how: str) -> Counts:
+    """A set of scikit-learn: ten splits."""
     from sklearn import datasets
 
-    for name in ("breast_cancer", "wine", "iris"):
-        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-        for ridge in (1e-6, 1e-4):
-            for how in ("even", "label"):
-                yield f"{name}, ridge {ridge:g}, {how}", [laps(dealt(X, y, how, ridge, s)) for s in range(SPLITS)]
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return [laps(dealt(X, y, how, ridge, seed)) for seed in range(SPLITS)]
 
 
-def many_unknowns() -> Iterator[tuple[str, list[int | None]]]:
-    """Digits after PCA: 170, 330 and 490 unknowns, ten agents."""
+def of_digits(columns: int, how: str) -> Counts:
+    """Digits after PCA: many unknowns, two splits."""
     from sklearn import datasets, decomposition
 
     X, y = datasets.load_digits(return_X_y=True)
-    for columns in (16, 32, 48):
-        Z = decomposition.PCA(columns, random_state=0).fit_transform(X)
-        for how in ("even", "label"):
-            counts = [laps(dealt(Z, y, how, 1e-4, seed), most=40) for seed in range(2)]
-            yield f"digits, {10 * (columns + 1)} unknowns, {how}", counts
+    Z = decomposition.PCA(columns, random_state=0).fit_transform(X)
+    return [laps(dealt(Z, y, how, 1e-4, seed), most=40) for seed in range(2)]
 
 
 def dealt(X: Any, y: Any, how: str, ridge: float, seed: int) -> amble.Problem:
@@ -124,31 +150,56 @@ def dealt(X: Any, y: Any, how: str, ridge: float, seed: int) -> amble.Problem:
     return amble.Problem.from_arrays(X, y, task="classification", groups=groups, ridge=ridge)
 
 
-def row(name: str, counts: Iterable[int | None]) -> list[str]:
-    counts = list(counts)
-    reached = [count for count in counts if count is not None]
-    numbers = [f"{value:g}" for value in np.percentile(reached, [50, 25, 75, 99, 100])] if reached else [""] * 5
-    return [name, str(len(counts)), *numbers, str(len(counts) - len(reached))]
+def of_random(loss: str, tokens: int | None = 1) -> Counts:
+    """Random problems of one loss; with several tokens (None: as many as agents) of other seeds."""
+    if tokens == 1:
+        return [laps(random_problem(loss, UNSEEN + k)) for k in range(EACH)]
+    problems = (random_problem(loss, UNSEEN_SEVERAL + k) for k in range(EACH))
+    return [laps(problem, tokens=tokens or problem.agents) for problem in problems]
+
+
+def jobs() -> dict[str, dict[str, Callable[[], Counts]]]:
+    """All that docs/convex.json has, by part and row."""
+    ridges = [(n, r, how) for n in ("breast_cancer", "wine", "iris") for r in (1e-6, 1e-4) for how in ("even", "label")]
+    digits = [(columns, how) for columns in PCA_COLUMNS for how in ("even", "label")]
+    return {
+        "random": {loss: (lambda loss=loss: of_random(loss)) for loss in LOSSES},
+        "several": {
+            f"{loss}, {name}": (lambda loss=loss, tokens=tokens: of_random(loss, tokens))
+            for loss in LOSSES
+            for name, tokens in (("two tokens", 2), ("a token per agent", None))
+        },
+        "ridges": {
+            f"{name}, ridge {ridge:g}, {how}": (lambda name=name, ridge=ridge, how=how: of_set(name, ridge, how))
+            for name, ridge, how in ridges
+        },
+        "unknowns": {
+            f"digits, {10 * (columns + 1)} unknowns, {how}": (lambda columns=columns, how=how: of_digits(columns, how))
+            for columns, how in digits
+        },
+    }
 
 
 def main() -> None:
-    options = parser(__doc__)
-    options.add_argument("--problems", type=int, default=1000)
-    arguments = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(jobs())}; all by default")
+    parser.add_argument("--again", action="store_true", help="also what is there already")
+    arguments = parser.parse_args()
+    if strange := set(arguments.parts) - set(jobs()):
+        parser.error(f"there is no part {', '.join(strange)}; choose of {', '.join(jobs())}")
     warnings.simplefilter("ignore")
-    table = Table(title=f"laps of full Relay to {GOAL:g}")
-    for heading in ("problems", "number", "median", "25 %", "75 %", "99 %", "most", f"not in {LAPS_MAX}"):
-        table.add_column(heading, justify="right")
-    console = Console()
-    each = arguments.problems // len(LOSSES)
-    for loss in LOSSES:
-        console.print(f"{loss} ...", style="dim")
-        table.add_row(*row(loss, (laps(random_problem(loss, UNSEEN + k)) for k in range(each))))
-    for rows in (small_ridges(), many_unknowns()):
-        for name, counts in rows:
-            console.print(f"{name} ...", style="dim")
-            table.add_row(*row(name, counts))
-    console.print(table)
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    for part in arguments.parts or jobs():
+        for row, job in jobs()[part].items():
+            if row in kept.setdefault(part, {}) and not arguments.again:
+                continue
+            begun = time.process_time()
+            kept[part][row] = job()
+            reached = [count for count in kept[part][row] if count is not None]
+            missed = len(kept[part][row]) - len(reached)
+            took = time.process_time() - begun
+            print(f"{part}, {row}: median {np.median(reached):g}, not there {missed} ({took:.1f} s of CPU)", flush=True)
+            write_whole({KEPT: (json.dumps(kept) + "\n").encode()})
 
 
 if __name__ == "__main__":

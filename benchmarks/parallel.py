@@ -1,29 +1,47 @@
-"""What more tokens bring: Relay with M tokens that meet, virtual time and bytes to an accuracy, medians over seeds.
+"""What more tokens bring: Relay with M tokens that meet, virtual time and bytes to an accuracy, over seeds.
 
-AMBLE_DATA=folder python benchmarks/parallel.py               # the paper's four sets; some minutes
-python benchmarks/parallel.py --data least-squares logistic   # generated sets, no files needed
-python benchmarks/parallel.py --plan                          # hop times to the first meeting, by network; no numbers
-python benchmarks/parallel.py --data logistic --walk stretches  # another walk
+AMBLE_DATA=folder python benchmarks/parallel.py            # all that is missing in docs/parallel.json
+python benchmarks/parallel.py plan words                   # hop times by network; what auto, time, communication choose
+AMBLE_DATA=folder python benchmarks/parallel.py cpusmall --again
+python benchmarks/parallel.py --family logistic separable --tokens 1 2 10   # generated rows, shown and not kept
 
 Each seed has a network, link times and a closed walk of its own. The accuracy is a distance of 1e-6 from the optimum,
 for good; on usps, whose 2,570 unknowns take the scalar form, a test accuracy of at most 0.1 % below the optimum's.
+`python docs/parallel.py` writes the tables of docs/relay.md.
 """
 
 import argparse
+import json
+import time
 import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import amble
+from amble.files import write_whole
 from amble.networks import meetings
+from amble.networks.choosing import tokens_for
 from amble.networks.cycles import closed_walk
 
-AGENTS = {"cpusmall": 20, "cadata": 50, "ijcnn1": 50, "usps": 10}
-RIDGE = {"cpusmall": 0.0, "cadata": 0.0, "diabetes": 0.0, "usps": 1e-2}  # 1e-4 for the rest
+KEPT = Path(__file__).parent.parent / "docs" / "parallel.json"
+SETS = {  # agents, ridge, numbers of tokens, and from each on: hops of a run, and between two records
+    "cpusmall": (20, 0.0, (1, 2, 5, 10, 20), {1: (100, 1)}),
+    "cadata": (50, 0.0, (1, 2, 5, 10, 25, 50), {1: (200, 1)}),
+    "ijcnn1": (50, 1e-4, (1, 2, 5, 10, 25, 50), {1: (600, 5), 5: (900, 5), 25: (2000, 5)}),
+    "usps": (10, 1e-2, (1, 2, 5, 10), {1: (150, 1), 2: (300, 1), 5: (500, 2)}),
+}
+SEEDS = 10
+
 KINDS = ("plain", "conditioned", "labels", "sizes", "separable")
 DENSITY = 0.7
+PLANNED = (2, 5, 10, 25, 50)
+WORDS = ("auto", "time", "communication")
+WORD_SEEDS, WORD_FAMILY = range(20, 23), 200  # networks 0 and 1 with family 1 chose the words' rule
+WORD_HOPS = {("least-squares", "plain"): 300, ("logistic", "labels"): 1500}  # of a run, by loss and kind
 NETWORKS = {
     "random, density 0.7": lambda seed: amble.networks.random(50, 0.7, seed),
     "random, density 0.15": lambda seed: amble.networks.random(50, 0.15, seed),
@@ -51,17 +69,10 @@ def generated(loss: str, kind: str, seed: int, agents: int = 50, rows: int = 400
     if kind == "sizes":
         ends = np.cumsum(3 + rng.dirichlet(np.full(agents, 0.5)) * (rows - 3 * agents)).astype(int)
         parts = np.split(order, ends[:-1])
-    name = "least squares" if loss == "least-squares" else loss
-    return amble.Problem.from_agents([(X[part], y[part]) for part in parts], loss=name, ridge=1e-4, scale=False)
+    return amble.Problem.from_agents([(X[part], y[part]) for part in parts], loss=loss, ridge=1e-4, scale=False)
 
 
-def problems(data: str, seed: int) -> dict[str, amble.Problem]:
-    if data in ("least-squares", "logistic"):
-        return {f"{data}, {kind}": generated(data, kind, seed) for kind in KINDS}
-    return {data: amble.split(amble.load(data), agents=AGENTS.get(data, 20), ridge=RIDGE.get(data, 1e-4))}
-
-
-def cost_of(run: amble.Run, by_metric: bool) -> tuple[float, float, float] | None:
+def cost_of(run: amble.Run, by_metric: bool = False) -> tuple[float, float, float] | None:
     """Milliseconds, units and kilobytes until the run is near for good; None: not within its hops."""
     history = run.history
     near = history["distance"] <= 1e-6
@@ -71,77 +82,144 @@ def cost_of(run: amble.Run, by_metric: bool) -> tuple[float, float, float] | Non
     first = int(far[-1]) + 1 if len(far) else 0
     if first >= len(near):
         return None
-    return tuple(float(history[key][first] * by) for key, by in (("time_s", 1e3), ("comm_units", 1), ("bytes", 1e-3)))
+    ms, units, kB = (
+        float(history[key][first] * by) for key, by in (("time_s", 1e3), ("comm_units", 1), ("bytes", 1e-3))
+    )
+    return ms, units, kB
 
 
-def spread(values: list[float]) -> str:
-    return f"{np.median(values):,.3g} ({min(values):,.3g} to {max(values):,.3g})"
+def summary(costs: list[tuple[float, float, float] | None]) -> dict[str, Any]:
+    """Of each cost the median, the least and the most over the runs that are there; and how many are not."""
+    there = [cost for cost in costs if cost is not None]
+    names = ("ms", "units", "kB")
+    columns = [[None] * 3] * 3 if not there else [[np.median(c), min(c), max(c)] for c in zip(*there, strict=True)]
+    rounded = [[None if x is None else float(f"{x:.4g}") for x in column] for column in columns]
+    return {**dict(zip(names, rounded, strict=True)), "runs": len(costs), "missed": len(costs) - len(there)}
 
 
-def costs(options: argparse.Namespace, console: Console) -> None:
-    for data in options.data:
-        for name, problem in problems(data, options.family_seed).items():
-            N = problem.agents
-            table = Table(title=f"{name}, N = {N}, {options.seeds} seeds, walk {options.walk}")
-            for heading in ("M", "ms", "faster", "units", "kB", "kB / kB at M = 1", "not reached"):
-                table.add_column(heading, justify="right")
-            one: np.ndarray | None = None
-            for M in dict.fromkeys(min(m, N) for m in options.tokens):
-                walk = "auto" if M == 1 else options.walk
-                runs = [
-                    amble.simulate(
-                        amble.Relay(tokens=M), problem, amble.networks.random(N, DENSITY, seed), walk=walk, seed=seed,
-                        hops=options.hops * max(1, M // 4), every=options.every, progress=False,
-                    )
-                    for seed in range(options.seeds)
-                ]  # fmt: skip
-                reached = [cost for run in runs if (cost := cost_of(run, data == "usps"))]
-                if not reached:
-                    table.add_row(str(M), *["-"] * 5, str(len(runs)))
-                    continue
-                ms, units, kB = zip(*reached, strict=True)
-                here = np.median(reached, axis=0)
-                one = here if M == 1 else one
-                ratios = ("-", "-") if one is None else (f"{one[0] / here[0]:.2f}", f"{here[2] / one[2]:.2f}")
-                missed = str(len(runs) - len(reached))
-                table.add_row(str(M), spread(ms), ratios[0], f"{np.median(units):,.0f}", spread(kB), ratios[1], missed)
-            console.print(table)
+def of_set(data: str, tokens: int) -> dict[str, Any]:
+    """One of the paper's sets with so many tokens."""
+    agents, ridge, _, grids = SETS[data]
+    problem = amble.split(amble.load(data), agents=agents, ridge=ridge)
+    hops, every = next(grid for least, grid in reversed(grids.items()) if tokens >= least)
+    runs = (
+        amble.simulate(
+            amble.Relay(tokens=tokens), problem, amble.networks.random(agents, DENSITY, seed), seed=seed,
+            hops=hops, every=every, progress=False,
+        )
+        for seed in range(SEEDS)
+    )  # fmt: skip
+    return summary([cost_of(run, data == "usps") for run in runs])
 
 
-def plans(options: argparse.Namespace, console: Console) -> None:
-    table = Table(title=f"hop times to the first meeting (from one to the next), median of {options.seeds} seeds")
-    tokens = [2, 5, 10, 25, 50]
-    for heading in ("network", "M = 1", *(f"M = {M}" for M in tokens), "radius"):
-        table.add_column(heading, justify="right")
-    for name, make in NETWORKS.items():
-        found, laps, radius = [], [], []
-        for seed in range(options.seeds):
-            network = make(seed)
-            order = closed_walk(network, np.random.default_rng([seed, 2]))
-            made = [meetings.plan(network, order, M) for M in tokens]
-            found.append([plan.first_hops for plan in made])
-            laps.append([plan.lap_hops for plan in made])
-            radius.append(min(int(meetings.distances(network, i).max()) for i in range(network.agents)))
-        each = [f"{a:g} ({b:g})" for a, b in zip(np.median(found, axis=0), np.median(laps, axis=0), strict=True)]
-        table.add_row(name, str(len(order) - 1), *each, f"{np.median(radius):g}")
-    console.print(table)
+def of_plan(name: str) -> dict[str, Any]:
+    """Hops to the first meeting, and from one to the next, by tokens; medians over networks."""
+    first, again, alone, radius = [], [], [], []
+    for seed in range(SEEDS):
+        network = NETWORKS[name](seed)
+        order = closed_walk(network, np.random.default_rng([seed, 2]))
+        made = [meetings.plan(network, order, M) for M in PLANNED]
+        first.append([plan.first_hops for plan in made])
+        again.append([plan.lap_hops for plan in made])
+        alone.append(len(order) - 1)
+        radius.append(min(int(meetings.distances(network, i).max()) for i in range(network.agents)))
+    return {
+        "alone": float(np.median(alone)),
+        "first": dict(zip(map(str, PLANNED), np.median(first, axis=0).tolist(), strict=True)),
+        "again": dict(zip(map(str, PLANNED), np.median(again, axis=0).tolist(), strict=True)),
+        "radius": float(np.median(radius)),
+    }
+
+
+def of_words(name: str, loss: str, kind: str) -> dict[str, Any]:
+    """What each word chooses on one kind of network, and what it brings: times as fast, times the bytes of one."""
+    problem = generated(loss, kind, WORD_FAMILY)
+    networks = {seed: NETWORKS[name](seed) for seed in WORD_SEEDS}
+
+    @cache
+    def cost(tokens: int, s: int) -> tuple[float, float, float] | None:
+        relay = amble.Relay(tokens)
+        most = WORD_HOPS[loss, kind]
+        return cost_of(amble.simulate(relay, problem, networks[s], seed=s, hops=most, every=1, progress=False))
+
+    ones, found = [(1, cost(1, s)) for s in WORD_SEEDS], {}
+    for word in WORDS:
+        chosen = [tokens_for(word, networks[s], s, loss == "least-squares") for s in WORD_SEEDS]
+        each = [(tokens, cost(tokens, s)) for tokens, s in zip(chosen, WORD_SEEDS, strict=True)]
+        both = [(a, b) for (_, a), (_, b) in zip(ones, each, strict=True) if a is not None and b is not None]
+        faster = [a[0] / b[0] for a, b in both]
+        more = [b[2] / a[2] for a, b in both]
+        found[word] = {
+            "tokens": [tokens for tokens, _ in each],
+            "faster": [float(f"{x:.4g}") for x in (np.median(faster), min(faster), max(faster))],
+            "bytes": [float(f"{x:.4g}") for x in (np.median(more), min(more), max(more))],
+            "missed": sum(there is None for _, there in each),
+        }
+    return found
+
+
+Jobs = dict[str, dict[str, Callable[[], dict[str, Any]]]]
+
+
+def jobs() -> Jobs:
+    """All that docs/parallel.json has, by part and row."""
+    made: Jobs = {"plan": {name: (lambda name=name: of_plan(name)) for name in NETWORKS}}
+    made["words"] = {
+        f"{name}; {loss}, {kind}": (lambda name=name, loss=loss, kind=kind: of_words(name, loss, kind))
+        for name in NETWORKS
+        if "200" not in name
+        for loss, kind in WORD_HOPS
+    }
+    for data, (_, _, tokens, _) in SETS.items():
+        made[data] = {str(M): (lambda data=data, M=M: of_set(data, M)) for M in tokens}
+    return made
+
+
+def measure(parts: list[str], again: bool) -> None:
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    for part in parts:
+        for row, job in jobs()[part].items():
+            if row in kept.setdefault(part, {}) and not again:
+                continue
+            begun = time.process_time()
+            kept[part][row] = job()
+            print(f"{part}, {row}: {kept[part][row]} ({time.process_time() - begun:.1f} s of CPU)", flush=True)
+            write_whole({KEPT: (json.dumps(kept, indent=1) + "\n").encode()})
+
+
+def family(loss: str, kind: str, seed: int, tokens: list[int], seeds: list[int], hops: int, walk: str) -> None:
+    """Generated rows, over networks of density 0.7: shown, not kept."""
+    problem = generated(loss, kind, seed)
+    for M in tokens:
+        runs = (
+            amble.simulate(
+                amble.Relay(tokens=M), problem, amble.networks.random(problem.agents, DENSITY, s), seed=s,
+                walk="auto" if M == 1 else walk, hops=hops * max(1, M // 4), every=1, progress=False,
+            )
+            for s in seeds
+        )  # fmt: skip
+        print(f"{loss}, {kind}, M = {M}: {summary([cost_of(run) for run in runs])}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=list(AGENTS))
-    parser.add_argument("--tokens", nargs="+", type=int, default=[1, 2, 5, 10, 25, 50])
-    parser.add_argument("--walk", default="meeting")
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(jobs())}; all by default")
+    parser.add_argument("--again", action="store_true", help="also what is there already")
+    parser.add_argument("--family", nargs=2, metavar=("LOSS", "KIND"), help=f"rows of {', '.join(KINDS)} instead")
     parser.add_argument("--family-seed", type=int, default=100, help="of generated rows; 1 chose the rules")
-    parser.add_argument("--hops", type=int, default=600, help="of each run; more for more than four tokens")
-    parser.add_argument("--every", type=int, default=1)
-    parser.add_argument("--plan", action="store_true")
+    parser.add_argument("--tokens", nargs="+", type=int, default=[1, 2, 5, 10, 25, 50])
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(range(SEEDS)))
+    parser.add_argument("--hops", type=int, default=600, help="of each run of --family; more for more tokens")
+    parser.add_argument("--walk", default="meeting")
     options = parser.parse_args()
-    console = Console(width=140)
+    if strange := set(options.parts) - set(jobs()):
+        parser.error(f"there is no part {', '.join(strange)}; choose of {', '.join(jobs())}")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # runs that diverge are said to be not reached
-        (plans if options.plan else costs)(options, console)
+        warnings.simplefilter("ignore")  # runs that diverge are said to be missed
+        if options.family:
+            family(*options.family, options.family_seed, options.tokens, options.seeds, options.hops, options.walk)
+        else:
+            measure(options.parts or list(jobs()), options.again)
 
 
 if __name__ == "__main__":

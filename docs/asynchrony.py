@@ -54,6 +54,7 @@ def winners(cells: Cells, level: int) -> list[str]:
 def blocks(kept: dict[str, dict[str, Cells]]) -> dict[str, str]:
     """Every table by its name."""
     tables = {"count": _count(kept), "straggler": _straggler(kept), "idle": _idle(kept)}
+    tables["conclusions"] = "\n".join(f"- {sentence}" for sentence in conclusions(kept))
     for level, name in enumerate(LEVELS):
         tables[f"fastest-{level}"] = _fastest(kept, level, name)
     return tables | {f"all-{data}": _all(scenarios) for data, scenarios in kept.items()}
@@ -69,6 +70,50 @@ def _table(heads: list[str], rows: list[list[str]]) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None or not np.isfinite(value) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def conclusions(kept: dict[str, dict[str, Cells]]) -> list[str]:
+    """Of each family, where it is the fastest to 0.1 % and by which method; and whom a straggler disturbs least."""
+    total, said = sum(map(len, kept.values())), []
+    for name in FAMILIES:
+        won = {
+            data: [each for each, cells in scenarios.items() if name in winners(cells, 1)]
+            for data, scenarios in kept.items()
+        }
+        count = sum(map(len, won.values()))
+        if not count:
+            said.append(f"**{name.capitalize()}**: never the fastest to 0.1 %.")
+            continue
+        makers = [fastest(kept[data][each], 1)[name][1] for data, each_won in won.items() for each in each_won]
+        by = ", ".join(f"{label} in {makers.count(label)}" for label in sorted(set(makers), key=makers.index))
+        where = "; ".join(f"{data}: {_which(cases, list(kept[data]))}" for data, cases in won.items() if cases)
+        cases = f"{count} of {total} cases ({where}). By {by}"
+        said.append(f"**{name.capitalize()}**: the fastest to 0.1 %, or as fast, in {cases}.")
+    factors = {label: _slowed(kept, label) for label in next(iter(next(iter(kept.values())).values()))}
+    best = min(factors, key=lambda label: max(factors[label]))
+    spans = {label: f"{min(each):.1f} to {max(each):.1f} times as long" for label, each in factors.items()}
+    said.append(
+        f"**With stragglers** {best} suffers least: to 1 % it takes {spans[best]} as with equal agents. Relay takes "
+        f"{spans['Relay']} with one token, and {spans['Relay, 10 tokens']} with ten, which wait for the slowest."
+    )
+    return said
+
+
+def _which(cases: list[str], every: list[str]) -> str:
+    """Some cases of all, by the shorter list."""
+    left = [each for each in every if each not in cases]
+    return "all" if not left else f"all but {', '.join(left)}" if len(left) < len(cases) else ", ".join(cases)
+
+
+def _slowed(kept: dict[str, dict[str, Cells]], label: str) -> list[float]:
+    """How many times as long a method takes to 1 % with one slow agent, and with two; infinite beyond the budget."""
+    found = []
+    for scenarios in kept.values():
+        even = scenarios["even"][label]["times"][0][1]
+        for name in ("one agent 10x", "10 % of agents 10x"):
+            slow = scenarios[name][label]["times"][0][1]
+            found.append(np.inf if even is None or slow is None else slow / even)
+    return found
 
 
 def _fastest(kept: dict[str, dict[str, Cells]], level: int, name: str) -> str:

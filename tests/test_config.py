@@ -170,6 +170,14 @@ def test_the_form_that_relay_takes_by_itself_is_settled_for_all_agents():
     assert made(**model(columns=500)).method.form == "scalar"
 
 
+def test_a_word_for_the_number_of_tokens_is_settled_for_all_agents():
+    """Live tokens carry boards: two for time, one otherwise."""
+    for word, tokens in (("time", 2), ("auto", 1), ("communication", 1)):
+        config = made(method={"name": "Relay", "tokens": word})
+        assert config.method == config.agent("a").method == amble.Relay(tokens=tokens, form="full")
+        assert len(config.next) == tokens
+
+
 @pytest.mark.parametrize("kind", ["cycle", "cycles"])
 def test_tokens_go_round_the_cycles_that_the_simulator_would_take(kind):
     config = made(links=None, network={"kind": "complete"}, walk={"kind": kind, "seed": 5})

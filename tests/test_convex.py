@@ -12,6 +12,7 @@ import amble
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
 import convex
+import parallel
 
 EACH = 200  # with five losses 1,000 problems
 
@@ -24,6 +25,25 @@ def test_full_relay_on_1000_random_convex_problems(loss):
         counts = [convex.laps(convex.random_problem(loss, convex.UNSEEN + k), most=150) for k in range(EACH)]
     assert None not in counts
     assert np.median([count for count in counts if count is not None]) <= 7
+
+
+@pytest.mark.parametrize("loss", convex.LOSSES)
+def test_several_tokens_on_random_convex_problems(loss):
+    """Two tokens that meet, and as many as agents: the lift looks at an agent's own last step, whichever token came."""
+    for seed in range(30_000, 30_012):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            problem = convex.random_problem(loss, seed)
+            assert convex.laps(problem, most=150, tokens=2) is not None
+            assert convex.laps(problem, most=150, tokens=problem.agents) is not None
+
+
+@pytest.mark.parametrize("tokens", [2, 10])
+def test_several_tokens_on_separable_rows(tokens):
+    """50 agents whose rows a plane separates, ridge 1e-4: what one token needs 8 laps for takes them at most 13."""
+    problem = parallel.generated("logistic", "separable", 310)
+    assert convex.laps(problem, most=9) is not None
+    assert convex.laps(problem, most=13, tokens=tokens) is not None
 
 
 class Root:

@@ -273,7 +273,7 @@ def test_a_live_run_s_settings_import_nothing(tmp_path):
 
     (tmp_path / "trap.py").write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')\n")
     with pytest.raises(AmbleError, match="no method named"):
-        make_method({"name": f"{tmp_path / 'trap.py'}:Steps"})
+        make_method({"name": f"{tmp_path / 'trap.py'}:Steps"}, 4)
     assert not (tmp_path / "sprung").exists()
 
 

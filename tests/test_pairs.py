@@ -178,7 +178,7 @@ def test_tuning_looks_at_each_agents_model():
 
 def test_there_are_no_live_pairs_and_no_tokens_to_follow():
     with pytest.raises(amble.AmbleError, match="AD-PSGD was given; it works in pairs and has no tokens: choose I-BCD"):
-        make_method({"name": "AD-PSGD"})
+        make_method({"name": "AD-PSGD"}, 4)
     run = go(amble.ADPSGD(), hops=100, timing=SLOW)
     with pytest.raises(amble.AmbleError, match="needs a method with tokens"):
         animation(run, 20)

@@ -60,19 +60,22 @@ def act(rule: Any, role: Any, f: Any, agent: Tree, slot: Tree, token: Tree) -> t
     if role is None:
         after: tuple[Any, Any, Any] = rule.visit(f, agent, slot, token)
         return after
-    meeting: MeetingTokenRules = rule
+    meeting: MeetingTokenRules = rule  # of tokens that only jump, all but deliver and take
     if isinstance(role, int | np.integer):
         if role == VISIT:
             return meeting.visit(f, agent, slot, token)
         if role == DELIVER:
             agent, token = meeting.deliver(agent, token)
         return agent, slot, meeting.take(agent) if role == TAKE else token
-    visited, slot, carried = meeting.visit(f, agent, slot, token)
+    visited, seen, carried = meeting.visit(f, agent, slot, token)
+    if not callable(getattr(rule, "deliver", None)):
+        there = role == VISIT
+        return _chosen(there, visited, agent), _chosen(there, seen, slot), _chosen(there, carried, token)
     place, waiting = meeting.deliver(agent, token)
     leaving = _chosen(role == TAKE, meeting.take(agent), token)
     return (
         _chosen(role == VISIT, visited, _chosen(role == DELIVER, place, agent)),
-        slot,
+        seen,
         _chosen(role == VISIT, carried, _chosen(role == DELIVER, waiting, leaving)),
     )
 

@@ -37,7 +37,7 @@ class Linear(BaseEstimator):
     method: Any
     agents: int
     network: Any
-    tokens: int | None
+    tokens: int | str | None
     fit_intercept: bool
     positive: bool
     tol: float

@@ -28,7 +28,7 @@ class Regressor(RegressorMixin, Linear):
     method : the name of a method, or one with its settings, such as amble.APIBCD(tau=0.1)
     agents : how many simulated agents the rows are dealt out to, at most one per row
     network : a Network, a networkx.Graph or a name, such as ring; random by default
-    tokens : how many walk at once; by default as the method says
+    tokens : how many walk at once, or of Relay a word such as time; by default as the method says
     fit_intercept : whether the model has an intercept
     positive : whether coefficients may not be negative
     tol : the model has converged when it moves less than this in a lap, relative to its length
@@ -53,7 +53,7 @@ class Regressor(RegressorMixin, Linear):
         method: Any = "Relay",
         agents: int = 10,
         network: Any = None,
-        tokens: int | None = None,
+        tokens: int | str | None = None,
         fit_intercept: bool = True,
         positive: bool = False,
         tol: float = 1e-9,

@@ -48,7 +48,7 @@ from amble.methods.boards import BoardRules
 from amble.methods.copies import CopyRules
 from amble.methods.gifts import GiftRules
 from amble.methods.meetings import MeetingRules
-from amble.methods.optional import choices, for_problem, needs, positive, tokens
+from amble.methods.optional import choices, favour, for_problem, jumps, needs, positive, tokens
 from amble.methods.optional import message_numbers as said_numbers
 from amble.methods.own import explained
 from amble.methods.pairs import PairRules
@@ -78,9 +78,9 @@ NUMBER_BYTES = 8
 METHODS: dict[str, type[Any]] = {kind.label: kind for kind in _KINDS}
 
 __all__ = [
-    "METHODS", "Method", "RoundMethod", "TokenMethod", "agrees", "check", "check_penalty", "first_state",
-    "from_settings", "is_gift", "is_pair", "is_round", "message_numbers", "positive", "round_bytes", "round_units",
-    "rules", "settings", "tokens", "tokens_among", "tunable", "walks", "with_setting",
+    "METHODS", "Method", "RoundMethod", "TokenMethod", "agrees", "check", "check_penalty", "favour", "first_state",
+    "from_settings", "is_gift", "is_pair", "is_round", "jumps", "message_numbers", "positive", "round_bytes",
+    "round_units", "rules", "settings", "tokens", "tokens_among", "tunable", "walks", "with_setting",
 ]  # fmt: skip
 
 
@@ -232,7 +232,7 @@ def check(method: Kind, problem: Dealt | None = None) -> Kind:
         if problem.own is not None and not all(knows(f, name) for f in problem.own):
             advice = "give them one" if problem.trains is None else problem.trains.advice.get(name, by_gradient())
             raise AmbleError(f"{method.label} calls {name} of your objectives, and they have none; {advice}.")
-    if walks(method) and method.tokens > problem.agents:
+    if walks(method) and favour(method) is None and method.tokens > problem.agents:
         note = f"{method.label}: {method.tokens} tokens for {problem.agents} agents: some will always wait."
         warnings.warn(note, stacklevel=3)
     return method

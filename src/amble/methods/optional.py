@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 Kind = TypeVar("Kind")
+FAVOURS = ("auto", "time", "communication")  # words for a number of tokens that the network chooses
 
 
 def positive(method: object) -> tuple[str, ...]:
@@ -32,6 +33,18 @@ def penalty(method: object) -> str | None:
 def tokens(method: object) -> int:
     """How many tokens there are; of a round method, how many messages an agent and the server exchange at once."""
     return int(getattr(method, "tokens", 1))
+
+
+def favour(method: object) -> str | None:
+    """The word by which the network is to choose how many tokens there are; None: their number is known."""
+    chosen = getattr(method, "tokens", 1)
+    return chosen if isinstance(chosen, str) else None
+
+
+def jumps(method: object) -> tuple[float, float, int] | None:
+    """How its tokens jump, of a method that has a walk of its own: networks/walks.py, Weighted."""
+    law: tuple[float, float, int] | None = getattr(method, "jumps", None)
+    return law
 
 
 def message_numbers(method: object, p: int) -> int:

@@ -67,10 +67,14 @@ def check_settings(method: Any) -> None:
                 raise AmbleError(f"{problem}; it must be a number above zero.")
         elif name == "rho" and value is not None and not (number and 0 <= value < np.inf):
             raise AmbleError(f"{problem}; it must be zero or more, or left out for L.")
-        if name in COUNTS and not (is_whole(value) and value >= 1):
-            raise AmbleError(f"{problem}; it must be a whole number, one or more.")
         allowed = choices(method).get(name)
-        if allowed is not None and value not in allowed:
+        if name in COUNTS and not (is_whole(value) and value >= 1):
+            if allowed is None:
+                raise AmbleError(f"{problem}; it must be a whole number, one or more.")
+            if value not in allowed:
+                words = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+                raise AmbleError(f"{problem}; it must be a whole number, one or more, or one of {words}.")
+        elif allowed is not None and name not in COUNTS and value not in allowed:
             raise unknown(f"{name} of {label}", str(value), allowed)
         kind = _KINDS.get(str(field.type), field.type)
         if kind in _EXPECTED and not _is_a(value, kind):

@@ -9,6 +9,7 @@ from amble.methods.tokensgd import TokenSGD as TokenSGD
 from amble.methods.wadmm import WADMM as WADMM
 from amble.methods.pwadmm import PWADMM as PWADMM
 from amble.methods.dualbcd import DualBCD as DualBCD
+from amble.methods.mhlj import MHLJ as MHLJ
 from amble.methods.relay import Relay as Relay
 from amble.methods.dgd import DGD as DGD
 from amble.methods.extra import EXTRA as EXTRA

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 from amble.arrays import Array, Flags, namespace, norm
 from amble.errors import AmbleError
 from amble.losses.objective import Objective, knows, number_of
+from amble.methods.optional import FAVOURS
 from amble.methods.parameters import method
 from amble.methods.protocol import Dealt
 
@@ -79,7 +80,7 @@ class Relay:
 
     Parameters
     ----------
-    tokens : how many walk at once
+    tokens : how many walk at once, or what the network chooses them for: auto, time or communication (docs/relay.md)
     form : auto, full, scalar or gradient
 
     Example
@@ -89,12 +90,15 @@ class Relay:
     Relay(tokens=2, form='auto')
     """
 
-    tokens: int = 1
+    tokens: Any = 1  # a number or, until a run begins, a word
     form: str = "auto"
 
     label: ClassVar[str] = "Relay"
     positive: ClassVar[tuple[str, ...]] = ()
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {"form": ("auto", "full", "scalar", "gradient")}
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {
+        "tokens": FAVOURS,
+        "form": ("auto", "full", "scalar", "gradient"),
+    }
 
     def for_problem(self, problem: Dealt) -> "Relay":
         """The method with its form chosen, if it is auto."""

@@ -44,6 +44,7 @@ class Plan(NamedTuple):
     first_hops: int  # until all tokens have met for the first time, if every hop takes as long
     lap_hops: int  # from one meeting to the next
     links: int  # crossed by all tokens in a lap
+    first_links: int  # and until the first meeting
 
 
 def laps(network: Network, order: Indices, tokens: int) -> list[Lap]:
@@ -79,6 +80,7 @@ def plan(network: Network, order: Indices, tokens: int) -> Plan:
     _, first = np.unique(order, return_index=True)
     agents = order[np.sort(first)]  # each once, where the walk first comes to it
     best: Plan | None = None
+    steps = _steps(network, agents)
     parts = min(tokens, len(agents))
     longest = -(-len(agents) // parts)
     cuts = np.unique(np.linspace(0, longest - 1, min(longest, CUTS_MAX)).astype(int))
@@ -89,23 +91,21 @@ def plan(network: Network, order: Indices, tokens: int) -> Plan:
             stretches = np.array_split(turned, parts)
             ends = np.cumsum([len(stretch) for stretch in stretches]) - 1
             starts = np.concatenate([[0], ends[:-1] + 1])
-            along = _along(network, turned)
+            along = np.cumsum(np.roll(steps, -cut))  # and the first step, from the last agent, in all of them
             first_hops = along[ends] - along[starts] + far[turned[ends]]
             lap_hops = first_hops + far[turned[starts]]
             cost = int(first_hops.max()), int(lap_hops.max()), int(lap_hops.sum())
             if best is None or cost < (best.first_hops, best.lap_hops, best.links):
-                best = Plan(place, [stretch.tolist() for stretch in stretches], *cost)
+                best = Plan(place, [stretch.tolist() for stretch in stretches], *cost, int(first_hops.sum()))
     assert best is not None
     return best._replace(stretches=best.stretches + [[] for _ in range(tokens - parts)])
 
 
-def _along(network: Network, agents: Indices) -> Indices:
-    """The links crossed from the first of these agents to each."""
-    steps = [
-        1 if _linked(network, i, j) else len(shortest(network, i, j))
-        for i, j in zip(agents[:-1].tolist(), agents[1:].tolist(), strict=True)
-    ]
-    return np.concatenate([[0], np.cumsum(steps, dtype=int)])
+def _steps(network: Network, agents: Indices) -> Indices:
+    """The links crossed to each of these agents from the one before; to the first, from the last."""
+    pairs = zip(np.roll(agents, 1).tolist(), agents.tolist(), strict=True)
+    steps = [1 if _linked(network, i, j) else len(shortest(network, i, j)) if i != j else 0 for i, j in pairs]
+    return np.array(steps, dtype=int)
 
 
 def _linked(network: Network, i: int, j: int) -> bool:

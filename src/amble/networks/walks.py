@@ -11,6 +11,8 @@ metropolis      P_ij = 1/max(d_i+1, d_j+1), P_ii the rest: uniform in the long r
 uniform         every neighbour with the same probability
 least-visited   the neighbour (or self) that this token has visited least, ties at random
 a matrix P      any row-stochastic P that respects the links (dense or scipy sparse)
+
+MHLJ has a walk of its own (`Weighted`): agents are visited in proportion to their weights, but for jumps.
 """
 
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -34,6 +36,21 @@ class Matrix(NamedTuple):
     source: Indices
     target: Indices
     chance: Array
+
+
+class Weighted(NamedTuple):
+    """What MHLJ's walk follows from besides the network: Metropolis-Hastings with Levy jumps.
+
+        P_ij = 1/d_i min(1, d_i L_j / (d_j L_i)), P_ii the rest: in the long run agents are visited in proportion to L
+
+    and with the chance `jump`, instead, so many steps to random neighbours as a truncated geometric law says, of which
+    only the last one ends in a visit:  chance of k steps = stop (1 - stop)^(k - 1) / (1 - (1 - stop)^longest)
+    """
+
+    weight: Array  # L_i: above zero, one per agent
+    jump: Array
+    stop: Array
+    longest: Indices
 
 
 Step = tuple[Indices, Indices]  # the agent a token goes to, and what the walk remembers then
@@ -138,7 +155,43 @@ class LeastVisited(NamedTuple):
         return best, put(counts, (token, best), take(counts, (token, best)) + 1)
 
 
-Walk = Cycles | Meetings | Chain | LeastVisited
+class Jumps(NamedTuple):
+    """Weighted's tables: its chain, the neighbours, and the law of jumps. A token remembers how far it has to go on."""
+
+    starts: Indices  # of the chain's rows, as in Chain
+    targets: Indices
+    cumulated: Array
+    first: Indices
+    near: Indices  # where each agent's neighbours start
+    neighbours: Indices
+    law: Array  # cumulated chances of a jump with 1, 2, ... steps; the last one is that of any jump
+
+    def begin(self, xp: Any) -> tuple[Indices, Indices]:
+        return xp.asarray(self.first), xp.zeros(len(self.first), xp.int32)
+
+    def role_of(self, left: Indices, token: Indices) -> Indices:
+        """What a token does where it is: it passes agents on a jump."""
+        on_jump = take(left, token) > 0
+        return on_jump * meetings.PASS + (~on_jump) * meetings.VISIT
+
+    def step(self, xp: Any, left: Indices, token: Indices, agent: Indices, u: Array, key: Bits) -> Step:
+        on = take(left, token)
+        chances = xp.concatenate([xp.zeros(1), self.law])
+        drawn = (u >= self.law).sum()  # which law of jumps; beyond the last, none
+        none = (on == 0) & (drawn == len(self.law))
+        low = xp.where(none, chances[-1], take(chances, xp.minimum(drawn, len(self.law) - 1)))
+        high = xp.where(none, 1.0, take(chances, xp.minimum(drawn + 1, len(self.law))))
+        rest = xp.where(on > 0, u, (u - low) / (high - low))  # uniform again, given what it has decided
+        links = take(self.near, agent + 1) - take(self.near, agent)
+        k = xp.minimum((rest * links).astype(links.dtype), links - 1)
+        beside = take(self.neighbours, take(self.near, agent) + k)
+        chain = Chain(self.starts, self.targets, self.cumulated, self.first)
+        stays, _ = chain.step(xp, left, token, agent, rest, key)
+        after = xp.where(none, 0, xp.where(on > 0, on - 1, drawn)).astype(left.dtype)
+        return xp.where(none, stays, beside), put(left, token, after)
+
+
+Walk = Cycles | Meetings | Chain | LeastVisited | Jumps
 Entries = TypeVar("Entries", bound=NDArray[Any])
 
 
@@ -161,10 +214,19 @@ def meets(walk: object, tokens: int) -> bool:
     return isinstance(walk, str) and walk == "meeting" and tokens > 1
 
 
-def walk_for(walk: str | Matrix | SparseMatrix | ArrayLike, network: Network, tokens: int, seed: int) -> Walk:
+def has_roles(walk: object, tokens: int) -> bool:
+    """Whether a hop may be something else than a visit."""
+    return isinstance(walk, Weighted) or meets(walk, tokens)
+
+
+def walk_for(
+    walk: str | Matrix | Weighted | SparseMatrix | ArrayLike, network: Network, tokens: int, seed: int
+) -> Walk:
     """The walk's tables for this network: a name from the list above, or a matrix P."""
     rng = np.random.default_rng([seed, 2])
     N = network.agents
+    if isinstance(walk, Weighted):
+        return jumps(walk, network, spread_starts(N, tokens, rng))
     if not isinstance(walk, str):
         return chain_of(N, *matrix(walk, network), spread_starts(N, tokens, rng))
     if walk not in NAMES:
@@ -251,6 +313,20 @@ def chain_of(agents: int, source: Indices, target: Indices, chance: Array, first
     cumulated = running - np.concatenate([[0.0], running])[starts[:-1]][source]
     cumulated[starts[1:] - 1] = 1.0
     return Chain(starts.astype(np.int32), target.astype(np.int32), cumulated, first)
+
+
+def jumps(walk: Weighted, network: Network, first: Indices) -> Jumps:
+    """The tables of Metropolis-Hastings with jumps."""
+    N, d, weight = network.agents, network.degrees, np.asarray(walk.weight, np.float64)
+    source, target = np.repeat(np.arange(N), d), network.neighbours
+    move = np.minimum(1, d[source] * weight[target] / (d[target] * weight[source])) / d[source]
+    stay = 1 - np.bincount(source, move, minlength=N)
+    both = np.concatenate([source, np.arange(N)]), np.concatenate([target, np.arange(N)])
+    chain = chain_of(N, *both, np.concatenate([move, np.maximum(0, stay)]), first)
+    chance = float(walk.stop) * (1 - float(walk.stop)) ** np.arange(int(walk.longest))
+    law = float(walk.jump) * np.cumsum(chance) / chance.sum() if N > 1 else np.zeros(1)
+    neighbours = target if N > 1 else np.zeros(1, np.int32)
+    return Jumps(*chain, network.starts.astype(np.int32), neighbours, law)
 
 
 def matrix(P: Matrix | SparseMatrix | ArrayLike, network: Network) -> Matrix:

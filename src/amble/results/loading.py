@@ -17,7 +17,7 @@ from amble.files import ending
 from amble.methods import Method, own
 from amble.methods.absent import Absent
 from amble.networks.network import Network
-from amble.networks.walks import Matrix, meets
+from amble.networks.walks import Matrix, Weighted, meets
 from amble.results.history import costs
 from amble.results.run import Run, models_unknown
 from amble.results.saved import FORMAT, base_path
@@ -79,6 +79,9 @@ def _method(plain: dict[str, Any], rounds: bool, kinds: list[type[Any]]) -> Meth
     return Absent(label, settings, rounds, origin) if kind is None else methods.from_settings(kind, settings)
 
 
+WALKS: dict[str, type[Any]] = {"matrix": Matrix, "weighted": Weighted}  # those that are more than a name
+
+
 def _assemble(plain: dict[str, Any], arrays: dict[str, Any], kinds: list[type[Any]]) -> Run:
     rounds = "schedule.token" not in arrays
     method = _method(plain, rounds, kinds)
@@ -98,7 +101,7 @@ def _assemble(plain: dict[str, Any], arrays: dict[str, Any], kinds: list[type[An
     run = Run(
         method=cast(Method, method),  # a stand-in can only be read: running it is an error
         network=Network(network["agents"], arrays["network.starts"], arrays["network.neighbours"], network["name"]),
-        walk=Matrix(**under("walk.")) if plain["walk"] == "matrix" else plain["walk"],
+        walk=WALKS[plain["walk"]](**under("walk.")) if plain["walk"] in WALKS else plain["walk"],
         timing=timing.from_settings(plain["timing"]),
         seed=plain["seed"],
         every=plain["every"],

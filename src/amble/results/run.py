@@ -15,7 +15,7 @@ from amble.errors import AmbleError, is_number, need
 from amble.losses import choose
 from amble.methods import Method
 from amble.networks.network import Network
-from amble.networks.walks import Matrix, meets
+from amble.networks.walks import Matrix, Weighted, has_roles
 from amble.problem.assemble import Scaling
 from amble.problem.problem import Problem
 from amble.results.model import PENALTIES, Model
@@ -83,7 +83,7 @@ class Run:
 
     method: Method
     network: Network
-    walk: str | Matrix
+    walk: str | Matrix | Weighted
     timing: Timing
     seed: int
     every: int | None  # hops (rounds, for a round method) between records; None: each 2 % further than the last
@@ -110,12 +110,12 @@ class Run:
 
     @property
     def meets(self) -> bool:
-        """Whether its tokens meet."""
-        return meets(self.walk, methods.tokens(self.method))
+        """Whether its tokens meet, or jump: then a hop may be something else than a visit."""
+        return has_roles(self.walk, methods.tokens(self.method))
 
     @property
     def walk_name(self) -> str:
-        return self.walk if isinstance(self.walk, str) else "matrix"
+        return self.walk if isinstance(self.walk, str) else type(self.walk).__name__.lower()
 
     @property
     def clock(self) -> str:

@@ -9,9 +9,9 @@ A hop is reported at the time its visit ends. Visits end in another order than t
 each token, at most M of them, so K + M arrivals, sorted by end, begin with the first K hops of the endless schedule:
 a longer schedule only ever adds to a shorter one.
 
-Tokens that meet (networks/meetings.py) also pass agents that compute nothing, and wait at the meeting place: a token
-that has delivered arrives nowhere until all have. Then they all take, at the time of the last delivery. Only a visit
-needs the agent itself: it forwards tokens, and keeps the account, while it computes.
+Tokens that jump (walks.Weighted) pass agents that compute nothing. Those that meet (networks/meetings.py) also wait at
+the meeting place: a token that has delivered arrives nowhere until all have. Then they all take, at the time of the
+last delivery. Only a visit needs the agent itself: it forwards tokens, and keeps the account, while it computes.
 """
 
 from functools import cache, partial
@@ -25,7 +25,7 @@ from amble.errors import AmbleError, need
 from amble.networks.errands import Errands
 from amble.networks.meetings import DELIVER, VISIT
 from amble.networks.network import Network
-from amble.networks.walks import Meetings, Walk, put, take
+from amble.networks.walks import Jumps, Meetings, Walk, put, take
 from amble.randomness import LINK, WALK, draw
 from amble.schedule.timing import Timing, link_seconds
 
@@ -40,7 +40,7 @@ class Schedule(NamedTuple):
     token: Indices
     agent: Indices
     moved: Flags  # whether the token crossed a link to get here: the first visit and staying put cost nothing
-    role: Indices | None = None  # what the token does here, where tokens meet; None: every hop is a visit
+    role: Indices | None = None  # what the token does here, where tokens meet or jump; None: every hop is a visit
 
     @property
     def hops(self) -> int:
@@ -147,7 +147,7 @@ def arrive(
     xp = namespace(state.arrival_s)
     token = xp.argmin(state.arrival_s).astype(xp.int32)
     agent = take(state.agent, token)
-    role = walk.role_of(state.memory, token) if isinstance(walk, Meetings) else None
+    role = walk.role_of(state.memory, token) if isinstance(walk, Meetings | Jumps) else None
     if isinstance(walk, Errands):
         ends, free_s = on_errand(state, token, agent, take(compute_s, agent))
     else:

@@ -52,10 +52,9 @@ def lap_hops(run: Run) -> int:
     """After how many hops a run may compare its model with the one before; a round is a lap of its own."""
     if methods.is_round(run.method):
         return 1
-    if not run.meets:
+    walk = walks.walk_for(run.walk, run.network, methods.tokens(run.method), run.seed) if run.meets else None
+    if not isinstance(walk, walks.Meetings):
         return run.network.agents
-    walk = walks.walk_for(run.walk, run.network, methods.tokens(run.method), run.seed)
-    assert isinstance(walk, walks.Meetings)
     return int(walk.lengths.sum())  # from one meeting to the next: between them the model may stand still for long
 
 

@@ -12,9 +12,11 @@ from amble import engines, methods
 from amble.arrays import Array, tree_map
 from amble.data.datasets import Dataset
 from amble.errors import AmbleError, expect, is_whole
+from amble.losses.objective import number_of
 from amble.methods import Method
 from amble.methods.own import explained
 from amble.networks import walks
+from amble.networks.choosing import tokens_apart, tokens_for
 from amble.networks.network import Network
 from amble.problem.optimum import UNASKED_GRADIENTS, UNASKED_LAPS, Watch
 from amble.problem.problem import Problem
@@ -79,11 +81,11 @@ def begin(
     tuning: dict[str, Any] | None = None,
 ) -> Run:
     """A run before its first hop, with all that it depends on checked."""
-    method = methods.check(method, problem)
+    method = chosen(methods.check(method, problem), problem, network, walk, seed)
     check_records(method, every, penalised)
     start = first_model(start, problem)
-    walk = walk_of(walk, method)
-    meets = walks.meets(walk, methods.tokens(method))
+    walk = weighted(method, problem) or walk_of(walk, method)
+    meets = walks.has_roles(walk, methods.tokens(method))
     timing = timings.timing_from(timing)
     with explained(method):
         compute_s = compute_seconds(timing, method, problem)
@@ -91,7 +93,7 @@ def begin(
     return Run(
         method=method,
         network=network,
-        walk=walk if isinstance(walk, str) else walks.matrix(walk, network),
+        walk=walk if isinstance(walk, str | walks.Weighted) else walks.matrix(walk, network),
         timing=timing,
         seed=seed,
         every=None if every is None else int(every),
@@ -107,6 +109,34 @@ def begin(
         local=np.zeros((0, problem.dimension)),
         history={"penalised": np.zeros(0)} if penalised else {},
     )
+
+
+def chosen(method: Method, problem: Problem, network: Network, walk: Any, seed: int) -> Method:
+    """The method with as many tokens as suit the network, where it says only what to favour."""
+    word = methods.favour(method)
+    if word is None:
+        return method
+    if isinstance(walk, str) and walk in ("auto", "meeting"):
+        quadratic = all(number_of(problem.objective(i), "quadratic", False) for i in range(problem.agents))
+        once = quadratic and methods.is_gift(method) and method.weigh == "full"
+        tokens = tokens_for(word, network, seed, once)
+    else:
+        tokens = tokens_apart(word, network.agents)
+    return methods.check(methods.with_setting(method, "tokens", tokens), problem)
+
+
+def weighted(method: Method, problem: Problem) -> walks.Weighted | None:
+    """The walk of a method that has one of its own, which goes by the smoothness of the agents' losses."""
+    law = methods.jumps(method)
+    if law is None:
+        return None
+    weight = np.array([float(number_of(problem.objective(i), "smoothness", None)) for i in range(problem.agents)])
+    if not (np.isfinite(weight) & (weight > 0)).all():
+        raise AmbleError(
+            f"{method.label} walks by the smoothness of each agent's loss, and one is {weight.min():g}; it must be "
+            "above zero: give every agent rows, or a ridge."
+        )
+    return walks.Weighted(weight, *map(np.asarray, law))
 
 
 def walk_of(walk: Any, method: Method) -> Any:

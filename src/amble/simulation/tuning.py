@@ -238,7 +238,9 @@ def all_refused(record: Mapping[str, Any]) -> bool:
 
 
 def scale_of(name: str, problem: Problem) -> float:
-    """What the setting is measured in: a step in 1/L, a penalty in the mean curvature."""
+    """What the setting is measured in: a step in 1/L, a penalty in the mean curvature; gamma is in 1/L_i already."""
+    if name == "gamma":
+        return 1.0
     each = [problem.stacked] if problem.own is None else problem.own
     kinds = ("smoothness", "local_smoothness") if name == "alpha" else ("curvature",)
     sizes = [next((number_of(f, kind, None) for kind in kinds if knows(f, kind)), 1.0) for f in each]

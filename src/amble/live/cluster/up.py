@@ -97,7 +97,7 @@ def prepare(
         raise AmbleError(f"agents = {settings.agents} was given; a live run needs at least two.")
     if settings.network not in networks.KINDS:
         raise unknown("network", settings.network, networks.KINDS)
-    method = make_method(settings.methods[0])
+    method = make_method(settings.methods[0], settings.agents)
     network = networks.named(settings.network, settings.agents, settings.density, settings.seed)
     data = rows.hold_out(settings.read_data(), settings.test, settings.seed)
     keys = ("agents", "how", "alpha", "sizes", "seed", "test", "ridge", "intercept", "scale", "loss", "weights",

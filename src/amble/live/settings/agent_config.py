@@ -313,7 +313,7 @@ class AgentConfig:
             **{key: value for key, value in vars(file).items() if key not in ("format", "survey")}
             | {
                 "neighbours": tuple(toml.fill(Peer, each, "[[neighbours]]") for each in file.neighbours),
-                "method": make_method(file.method),
+                "method": make_method(file.method, len(file.agents)),
                 "model": model,
                 "stop": make_stop(file.stop),
                 "timing": make_timing(file.timing),

@@ -107,7 +107,7 @@ class Config:
             model = models.make_model({key: value for key, value in table.items() if key not in first})
         else:
             ours, model = None, surveys.OPEN
-        method = make_method(settings["method"])
+        method = make_method(settings["method"], len(peers))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # more tokens than agents: said by notes()
             penalty = surveyed.penalised or None if surveyed else model.penalty

@@ -1,12 +1,13 @@
 """The settings that a run and each of its agents share: method, stop, timing and record."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from amble import methods
 from amble.errors import AmbleError, is_number
 from amble.live import toml
 from amble.methods.protocol import Method, TokenMethod, is_round, walks
+from amble.networks.choosing import tokens_apart
 
 TOKENS_MAX = 64
 PAUSE_MAX_S = 10.0
@@ -48,18 +49,19 @@ class Retention:
     visits_max: Annotated[int, zero_for_all] = VISITS_MAX
 
 
-def make_method(table: Any) -> TokenMethod:
-    """From the [method] table; a live run passes tokens, so it must have them."""
+def make_method(table: Any, agents: int) -> TokenMethod:
+    """From the [method] table; a live run passes tokens, so it must have them. Where it says only what to favour, the
+    number of agents says how many."""
     if not isinstance(table, dict) or "name" not in table:
         raise AmbleError('the run has no method; add a table [method] with name = "Relay", for example.')
     method: Method = methods.from_settings(table["name"], {key: value for key, value in table.items() if key != "name"})
-    if not walks(method):
-        walking = [label for label, kind in methods.METHODS.items() if walks(kind)]
-        how = "rounds" if is_round(method) else "pairs"
-        raise AmbleError(
-            f"{method.label} was given; it works in {how} and has no tokens: choose {', '.join(walking[:-1])} "
-            f"or {walking[-1]}."
-        )
+    if not walks(method) or methods.jumps(method):
+        walking = [label for label, kind in methods.METHODS.items() if walks(kind) and not methods.jumps(kind)]
+        how = f"it works in {'rounds' if is_round(method) else 'pairs'} and has no tokens"
+        how = "its tokens jump, by a walk that only simulations have" if walks(method) else how
+        raise AmbleError(f"{method.label} was given; {how}: choose {', '.join(walking[:-1])} or {walking[-1]}.")
+    if word := methods.favour(method):
+        method = cast(TokenMethod, methods.with_setting(method, "tokens", tokens_apart(word, agents)))
     if method.tokens > TOKENS_MAX:
         raise AmbleError(f"[method]: tokens = {method.tokens} was given; a live run has at most {TOKENS_MAX}.")
     return method
