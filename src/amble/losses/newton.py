@@ -118,7 +118,11 @@ def approach(f: Smooth, center: Array, weight: Number, start: Array, steps: Numb
         d = conjugate_gradients(lambda v: times(v) + weight * v, g, xp.asarray(NEAR), products)
         return x - d, taken + 1
 
-    x: Array = while_loop(xp, lambda at: at[1] < steps, step, (start, xp.asarray(0)))[0]
+    def unfinished(at: tuple[Array, Array]) -> Flags:
+        taken: Flags = at[1] < steps
+        return taken
+
+    x: Array = while_loop(xp, unfinished, step, (start, xp.asarray(0)))[0]
     return x
 
 
