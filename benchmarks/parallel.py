@@ -6,7 +6,7 @@ python benchmarks/parallel.py --plan                          # hop times to the
 python benchmarks/parallel.py --data logistic --walk stretches  # another walk
 
 Each seed has a network, link times and a closed walk of its own. The accuracy is a distance of 1e-6 from the optimum,
-for good; on usps, whose 2,570 unknowns take the scalar form, a test accuracy of at most 0.1 % below the optimum's.
+for good; on usps, whose 2,570 unknowns take the inexact form, a test accuracy of at most 0.1 % below the optimum's.
 """
 
 import argparse
