@@ -144,7 +144,7 @@ def conjugate_gradients(
     xp = namespace(b)
     bound, most = tolerance**2 * (b @ b), 2 * b.shape[-1] if most is None else most
 
-    def unfinished(state: tuple[Array, ...]) -> Array:
+    def unfinished(state: tuple[Array, ...]) -> Flags:
         _, _, _, rr, k = state
         return (rr > bound) & (k < most)
 
