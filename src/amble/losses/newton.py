@@ -10,6 +10,7 @@ DIRECT_UP_TO = 200  # unknowns; beyond it conjugate gradients are cheaper than f
 NEWTON_STEPS_MAX, HALVINGS_MAX = 1000, 60
 STEPS_TYPICAL = 5  # seen from a warm start; only the fixed cost model uses it
 TOLERANCE, TOLERANCE_LARGE = 1e-12, 1e-9  # of the gradient's length at the centre: direct, and by conjugate gradients
+NEAR = 1e-2  # of the gradient's length, for a step of an approach
 ROUNDING = 2e-16
 
 
@@ -103,6 +104,28 @@ def minimise(
     return while_loop(xp, unfinished, step, begin).x
 
 
+def approach(f: Smooth, center: Array, weight: Number, start: Array, steps: Number, products: Number) -> Array:
+    """Nearly the prox: undamped Newton steps from the start, each by at most so many products with the Hessian.
+
+    For losses of bounded curvature, and a start that is near: nothing here makes sure that phi falls.
+    """
+    xp = namespace(center)
+
+    def step(at: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, taken = at
+        times = f.hessian_times(x)
+        g = f.grad(x) + weight * (x - center)
+        d = conjugate_gradients(lambda v: times(v) + weight * v, g, xp.asarray(NEAR), products)
+        return x - d, taken + 1
+
+    def unfinished(at: tuple[Array, Array]) -> Flags:
+        taken: Flags = at[1] < steps
+        return taken
+
+    x: Array = while_loop(xp, unfinished, step, (start, xp.asarray(0)))[0]
+    return x
+
+
 def flops(kind: str, rows: Array, p: int) -> Array:
     """Operations of one "value", "grad", "prox" or "hessian" of a loss of x.w, for the fixed cost model."""
     if kind == "value":
@@ -114,14 +137,16 @@ def flops(kind: str, rows: Array, p: int) -> Array:
     return STEPS_TYPICAL * (2.0 * rows * p * p + 6.0 * rows * p + p**3 / 3)
 
 
-def conjugate_gradients(times: Callable[[Array], Array], b: Array, tolerance: Array) -> Array:
-    """Solve A x = b for a positive definite A given as a product, to a relative residual."""
+def conjugate_gradients(
+    times: Callable[[Array], Array], b: Array, tolerance: Array, most: Number | None = None
+) -> Array:  # fmt: skip
+    """Solve A x = b for a positive definite A given as a product, to a relative residual, in `most` products or 2 p."""
     xp = namespace(b)
-    bound = tolerance**2 * (b @ b)
+    bound, most = tolerance**2 * (b @ b), 2 * b.shape[-1] if most is None else most
 
-    def unfinished(state: tuple[Array, ...]) -> Array:
+    def unfinished(state: tuple[Array, ...]) -> Flags:
         _, _, _, rr, k = state
-        return (rr > bound) & (k < 2 * b.shape[-1])
+        return (rr > bound) & (k < most)
 
     def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
         x, r, d, rr, k = state

@@ -209,7 +209,11 @@ def by_gradient() -> str:
     """Which methods run on a loss of which only the gradient is known."""
     forms = [(kind, form) for kind in _KINDS for form in choices(kind).get("form", (None,)) if form != "auto"]
     made = [(kind() if form is None else kind(form=form), form) for kind, form in forms]
-    named = [f"{m.label}{'' if form is None else f' (form={form!r})'}" for m, form in made if set(m.work) == {"grad"}]
+    named = [
+        f"{m.label}{'' if form is None else f' (form={form!r})'}"
+        for m, form in made
+        if set(m.work) == {"grad"} and "hessian_times" not in needs(m)
+    ]
     return f"take a method that needs only gradients: {', '.join(named)}"
 
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from amble.arrays import Array, Flags, namespace, norm
 from amble.errors import AmbleError
+from amble.losses import LOSSES, newton
 from amble.losses.objective import Objective, knows, number_of
 from amble.methods.optional import FAVOURS
 from amble.methods.parameters import method
@@ -12,6 +13,9 @@ from amble.methods.protocol import Dealt
 
 FULL_UP_TO = 500  # unknowns: a full message is then at most 125,750 numbers, 1 MB
 HELD_UP_TO = 125_000_000  # numbers that all agents keep of their full gifts, 1 GB: many agents of many unknowns
+RELAXED = 1.8  # of the way to the token's model, in the inexact form; 1 is the scalar form's, 2 the limit
+FIRST_STEPS, FIRST_PRODUCTS, PRODUCTS = 4, 8, 6  # Newton steps of a first gift, and products with the Hessian in each
+CHARGED = 12  # gradients that a visit counts as, products alike: the mean of seven laps, as a first visit takes 37
 PENALISED_UP_TO = 1000  # the same under a penalty that only the full form takes: 4 MB
 BALANCE, FACTOR = 3.0, 1.5  # residual balancing: beyond this ratio of the residuals, beta by this factor
 BETA_RANGE = 1e3  # beta stays within this factor of the curvature, either way
@@ -45,7 +49,7 @@ class Last(NamedTuple):
 
 @method
 class Relay:
-    r"""The token is a sum of gifts (v, w), and its estimate z = total / weight; three forms of gift.
+    r"""The token is a sum of gifts (v, w), and its estimate z = total / weight; four forms of gift.
 
     full: the token that solves as it walks, an incremental Newton method
         v = H z - grad f_i(z),  w = H,   H = Hessian of f_i at z (+ lift + m, for a loss that is not quadratic)
@@ -57,15 +61,24 @@ class Relay:
         v  = beta' x' - y',  w = beta'
         Fixed point: every x_i = z and sum_i y_i = 0, so sum_i grad f_i(z) = 0.
 
+    inexact: the scalar form with cheap visits, for logistic and softmax losses of many unknowns
+        c  = x + 1.8 (z - x) + y / beta               (over-relaxed: the scalar form has 1 for 1.8)
+        x' = one Newton step from x towards argmin f_i + beta/2 |. - c|^2, by six conjugate gradients
+        y' = grad f_i(x'),  v = beta' x' - y',  w = beta'
+        The first gift of an agent is its own model near the start: c = start, four Newton steps, y' = 0.
+        Fixed point: as of the scalar form.
+
     gradient: for a loss with neither Hessian nor prox
         v = L z - grad f_i(z),  w = L,   L = smoothness of f_i
 
     where
-        form  auto takes full up to 500 unknowns (a message of 1 MB) if all agents' gifts fit in 1 GB, then scalar;
-              gradient where nothing else goes. A problem with l1= or positive= takes full up to 1,000 unknowns (4 MB),
-              and no other form:  z = argmin 1/2 z' weight z - total' z + N l1 |z|_1
+        form  auto takes full up to 500 unknowns (a message of 1 MB) if all agents' gifts fit in 1 GB, then inexact for
+              logistic and softmax, else scalar; gradient where nothing else goes. A problem with l1= or positive=
+              takes full up to 1,000 unknowns (4 MB), and no other form:
+              z = argmin 1/2 z' weight z - total' z + N l1 |z|_1
         beta  starts at the mean curvature of f_i; r = |x' - z|, s = |z - z_last|: beta 1.5 times up if r > 3 s, down if
-              s > 3 r, within 1e-3 .. 1e3 of the curvature, and frozen once both are below 1e-9 |z|
+              s > 3 r, within 1e-3 .. 1e3 of the curvature, and frozen once both are below 1e-9 |z|; inexact: from an
+              agent's third visit on
         m     guard * diagonal of H * min(1, |z - z_last| / |z|), each unknown in units of its own curvature. The guard
               is 1e-6; it grows fourfold at a visit that finds the token turning back, unless in steps that halve, and
               halves at any other
@@ -81,7 +94,7 @@ class Relay:
     Parameters
     ----------
     tokens : how many walk at once, or what the network chooses them for: auto, time or communication (docs/relay.md)
-    form : auto, full, scalar or gradient
+    form : auto, full, scalar, inexact or gradient
 
     Example
     -------
@@ -97,11 +110,16 @@ class Relay:
     positive: ClassVar[tuple[str, ...]] = ()
     choices: ClassVar[dict[str, tuple[str, ...]]] = {
         "tokens": FAVOURS,
-        "form": ("auto", "full", "scalar", "gradient"),
+        "form": ("auto", "full", "scalar", "inexact", "gradient"),
     }
 
     def for_problem(self, problem: Dealt) -> "Relay":
         """The method with its form chosen, if it is auto."""
+        if self.form == "inexact" and problem.loss not in (None, "least-squares") and not bends_within_bounds(problem):
+            raise AmbleError(
+                'the inexact form of Relay is for loss="logistic" and loss="softmax", whose curvature is bounded, and '
+                f'this loss is "{problem.loss}"; give form="scalar" or form="full".'
+            )
         if self.form != "auto":
             return self
 
@@ -121,6 +139,8 @@ class Relay:
         small = p <= FULL_UP_TO and problem.agents * p * p <= HELD_UP_TO
         if small and have("hessian") and have("grad"):
             return replace(self, form="full")
+        if bends_within_bounds(problem):
+            return replace(self, form="inexact")
         return replace(self, form="scalar" if have("prox") and have("curvature") else "gradient")
 
     @property
@@ -130,7 +150,11 @@ class Relay:
     @property
     def work(self) -> dict[str, int]:
         # the two values of the lift take about as long as a gradient, which every loss says the operations of
-        return {"full": {"grad": 2, "hessian": 1}, "scalar": {"prox": 1}}.get(self.form, {"grad": 1})
+        return {
+            "full": {"grad": 2, "hessian": 1},
+            "scalar": {"prox": 1},
+            "inexact": {"grad": CHARGED},
+        }.get(self.form, {"grad": 1})
 
     def own_flops(self, p: int) -> float:
         """Operations besides the objective's: the full form solves two systems of p unknowns for its estimate."""
@@ -138,11 +162,13 @@ class Relay:
 
     @property
     def needs(self) -> tuple[str, ...]:
+        if self.form == "inexact":
+            return ("curvature", "hessian_times")
         return ("smoothness",) if self.form == "gradient" else ("curvature",)
 
     def agent(self, f: Objective, start: Array) -> Any:
         none = namespace(start).asarray(0.0)
-        if self.form == "scalar":
+        if self.form in ("scalar", "inexact"):
             return Dual(x=start, y=0 * start, beta=f.curvature + none, z=start, visits=none)
         return Seen(start, 0 * start, none + GUARD, none) if self.form == "full" else Last(start)
 
@@ -151,6 +177,8 @@ class Relay:
             return full(f, agent, z)
         if self.form == "scalar":
             return scalar(f, agent, z)
+        if self.form == "inexact":
+            return inexact(f, agent, z)
         return Last(z), f.smoothness * z - f.grad(z), f.smoothness + 0.0 * z[0]
 
 
@@ -205,7 +233,31 @@ def scalar(f: Objective, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:
     y = xp.where(empty, y, y + beta * (z - x))
     r, s = norm(x - z), norm(z - z_last)
     balanced = (visits > 0) & (xp.maximum(r, s) > FROZEN * norm(z))
-    beta = xp.where(balanced & (r > BALANCE * s), beta * FACTOR, beta)
-    beta = xp.where(balanced & (s > BALANCE * r), beta / FACTOR, beta)
-    beta = xp.clip(beta, f.curvature / BETA_RANGE, f.curvature * BETA_RANGE)
+    beta = xp.where(balanced, adapted(xp, f, beta, r, s), beta)
     return Dual(x, y, beta, z, visits + 1), beta * x - y, beta
+
+
+def adapted(xp: Any, f: Objective, beta: Array, r: Array, s: Array) -> Array:
+    """beta after residual balancing."""
+    beta = xp.where(r > BALANCE * s, beta * FACTOR, xp.where(s > BALANCE * r, beta / FACTOR, beta))
+    return xp.clip(beta, f.curvature / BETA_RANGE, f.curvature * BETA_RANGE)
+
+
+def inexact(f: Any, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:
+    xp = namespace(z)
+    x, y, beta, z_last, visits = agent
+    first = visits == 0  # then x is the start
+    c = xp.where(first, x, x + RELAXED * (z - x) + y / beta)
+    steps, products = xp.where(first, FIRST_STEPS, 1), xp.where(first, FIRST_PRODUCTS, PRODUCTS)
+    closed = not knows(f, "hessian_times")  # as of least squares: then the prox is as cheap
+    x = f.prox(c, beta, x) if closed else newton.approach(f, c, beta, x, steps, products)
+    y = xp.where(first, y, f.grad(x))
+    r, s = norm(x - z), norm(z - z_last)
+    balanced = (visits > 1) & (xp.maximum(r, s) > FROZEN * norm(z))
+    beta = xp.where(balanced, adapted(xp, f, beta, r, s), beta)
+    return Dual(x, y, beta, xp.where(first, agent.x, z), visits + 1), beta * x - y, beta
+
+
+def bends_within_bounds(problem: Dealt) -> bool:
+    """Whether a problem's loss is one that the inexact form is for: a score's curvature has a bound and a stride."""
+    return problem.loss is not None and knows(LOSSES[problem.loss], "stride")
