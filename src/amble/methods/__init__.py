@@ -9,6 +9,8 @@ A token method is a frozen dataclass of settings with `label`, `work` (the objec
     visit(f, agent, slot, token)        -> (agent, slot, token), array arithmetic and the objective's functions only
     estimate(token)                     the model that the token represents
     message_numbers(p)                  how many numbers a message must hold
+    continues                           optional: True if the token is a whole model, so that a live run continues from
+                                        any copy of it
 
 or, for most, only `agent`, `weigh` and `gift(f, agent, z) -> (agent, v, w)`, with methods/gifts.py around it for one
 token and methods/meetings.py or methods/boards.py for more, or only `local(f, x, s) -> x` with methods/copies.py around

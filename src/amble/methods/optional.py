@@ -34,6 +34,11 @@ def tokens(method: object) -> int:
     return int(getattr(method, "tokens", 1))
 
 
+def continues(method: object) -> bool:
+    """Whether any copy of its token can be continued: the token is a whole model, not an account of gifts."""
+    return bool(getattr(method, "continues", False))
+
+
 def message_numbers(method: object, p: int) -> int:
     """How many numbers an agent says in a round: p, its model, or more."""
     count = getattr(method, "message_numbers", None)

@@ -86,6 +86,7 @@ class TokenSGD:
     mix: float | None = None
 
     label: ClassVar[str] = "TokenSGD"
+    continues: ClassVar[bool] = True  # live: a copy of the token can be continued without its agents
     positive: ClassVar[tuple[str, ...]] = ("alpha", "span")
     choices: ClassVar[dict[str, tuple[str, ...]]] = {
         "step": ("plain", "momentum", "adam"),

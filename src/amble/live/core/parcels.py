@@ -49,13 +49,14 @@ class NoShare(NamedTuple):
 
 
 class Visits(Protocol):
-    """How a live agent visits: one kind for gift methods, one for tracked ones, one for all others.
+    """How a live agent visits: one kind for gift methods, one for tracked ones, one for whole models, one for the rest.
 
     `f` is the agent's loss, `me` its index in the run, and `fresh` says that its share is of an older epoch than the
     token, or that it has none.
     """
 
-    exact: ClassVar[bool]  # whether gifts can be recounted, so that a run continues without dead agents
+    exact: ClassVar[bool]  # whether a lost token can be reissued, so that a run continues without dead agents
+    removes: ClassVar[bool]  # whether an agent can take out what it gave, and leave
 
     @property
     def method(self) -> Any: ...
