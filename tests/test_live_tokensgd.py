@@ -103,7 +103,7 @@ def test_the_sender_of_a_lost_token_continues_from_its_copy():
 @pytest.mark.parametrize("tokens", [1, 2])
 def test_a_live_run_has_the_numbers_of_the_simulator(tmp_path, tokens):
     """On the walk that the agents took: their batches are those of the hops; with one token, the simulator's."""
-    plan = prepared(tmp_path, JAX, f"TokenSGD:alpha=0.05,local_steps=2,tokens={tokens}")
+    plan = prepared(tmp_path, JAX, f"TokenSGD:alpha=0.05,local_steps=2,tokens={tokens}", hops=1000)
     trained(plan)
     outcome = up.again(collect.agent_folders([plan.folder]), plan=plan)
     assert outcome.whole, outcome

@@ -45,6 +45,18 @@ def message_numbers(method: object, p: int) -> int:
     return p if count is None else int(count(p))
 
 
+def message_bytes(method: object, numbers: int, p: int) -> int:
+    """The bytes of a message with so many numbers, of float64 unless the method says otherwise."""
+    count = getattr(method, "message_bytes", None)
+    return 8 * numbers if count is None else int(count(p))
+
+
+def short(method: object) -> Mapping[str, str]:
+    """The leaves of its token that a message has in a smaller type, by their names."""
+    named: Mapping[str, str] = getattr(method, "short", {})
+    return named
+
+
 def own_flops(method: object, p: int) -> float:
     """Operations besides the objective's, for p unknowns."""
     count = getattr(method, "own_flops", None)
