@@ -68,10 +68,12 @@ def by_amble(problem: amble.Problem, loss: TorchLoss, network: Any, alpha: float
 
 
 def by_decent_bench(job: dict[str, Any], alpha: float, rounds: int) -> tuple[Any, float]:
-    with tempfile.TemporaryDirectory() as folder:
-        with contextlib.closing(peers.Driven(PEER, {**job, "alpha": alpha}, "DGD", Path(folder))) as driven:
-            seconds = driven(rounds)
-            return np.load(driven.models), seconds
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.closing(peers.Driven(PEER, {**job, "alpha": alpha}, "DGD", Path(folder))) as driven,
+    ):
+        seconds = driven(rounds)
+        return np.load(driven.models), seconds
 
 
 def main() -> None:
@@ -86,9 +88,7 @@ def main() -> None:
         held = amble.Problem.from_arrays(X, y, agents=AGENTS, seed=seed, **networks.SPLITS[split]).parts
         parts = [(X[part], y[part]) for part in held]
         network = amble.networks.random(AGENTS, 0.5, seed=seed)
-        job = {f"X{i}": rows for i, (rows, _) in enumerate(parts)} | {
-            f"y{i}": each for i, (_, each) in enumerate(parts)
-        }
+        job: dict[str, Any] = {f"{'Xy'[k]}{i}": part[k] for i, part in enumerate(parts) for k in (0, 1)}
         job |= {"edges": network.edges, "agents": AGENTS, "seed": seed}
         whole, loss = problem_of(parts, test, 0, seed)
         job["start"] = loss.start
@@ -106,10 +106,9 @@ def main() -> None:
                          "decent-bench": [batched.metric(other.mean(axis=0)), other_s]})  # fmt: skip
             print(split, rows[-1], flush=True)
         best = max(rows, key=lambda row: row["kept"])
-        result["splits"][split] = {"difference": float(abs(ours - theirs).max()), "rows": rows, "best": best["alpha"]}
-        print(
-            f"{split}: models equal to {abs(ours - theirs).max():.1e} after {CHECKED} rounds; best step {best['alpha']}"
-        )
+        apart = float(abs(ours - theirs).max())
+        result["splits"][split] = {"difference": apart, "rows": rows, "best": best["alpha"]}
+        print(f"{split}: models equal to {apart:.1e} after {CHECKED} rounds; best step {best['alpha']}")
     KEPT.write_text(json.dumps(result, indent=1) + "\n")
 
 
