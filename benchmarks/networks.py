@@ -238,11 +238,43 @@ def tables() -> None:
     """Rewrites the tables of docs/networks.md from the runs that are kept."""
     page = DOCS / "networks.md"
     text = page.read_text()
-    for data in PLAN:
-        begin, end = f"<!-- networks: {data} -->\n", f"<!-- end: {data} -->"
+    made = {data: table(Bench(data, only_kept=True)) for data in PLAN}
+    made |= {"bytes": short_table(Bench("digits", only_kept=True)), "decent-bench": peer_table()}
+    for name, lines in made.items():
+        begin, end = f"<!-- networks: {name} -->\n", f"<!-- end: {name} -->"
         before, _, rest = text.partition(begin)
-        text = before + begin + table(Bench(data, only_kept=True)) + end + rest.partition(end)[2]
+        text = before + begin + lines + end + rest.partition(end)[2]
     page.write_text(text)
+
+
+def peer_table() -> str:
+    """The figures that peers_torch.py keeps."""
+    kept = json.loads((DOCS / "networks-decent-bench.json").read_text())
+    lines = ["| split | package | step | accuracy | CPU seconds |", "|---|---|---|---|---|"]
+    for split, found in kept["splits"].items():
+        for name, best in found["best"].items():
+            lines.append(f"| {split} | {name} | {best['alpha']:g} | {best['accuracy']:.3f} | {best['seconds']:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
+def short_table(bench: Bench) -> str:
+    """Accuracy and bytes of TokenSGD by the type of its messages."""
+    splits = PLAN[bench.data]
+    lines = [f"| messages | bytes each | {' | '.join(splits)} |", "|---" * (2 + len(splits)) + "|"]
+    for name in ("TokenSGD", *SHORT):
+        rows = [bench.kept_row(name, split) for split in splits]
+        if all(rows):
+            each = rows[0]["runs"][0]["bytes"] // UNITS if rows[0] else 0
+            cells = [short_cell(found["runs"]) for found in rows if found]
+            kind = name.partition(", ")[2].removesuffix(" messages") or "float64"
+            lines.append(f"| {kind} | {each:,} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def short_cell(runs: list[dict[str, Any]]) -> str:
+    accuracy, size = [run["accuracy"] for run in runs], [run["bytes_to"] for run in runs]
+    cost = "-" if None in size else f"{np.median(size) / 1e6:.2f} MB"
+    return f"{np.mean(accuracy):.3f} ({min(accuracy):.3f} to {max(accuracy):.3f}); {cost}"
 
 
 def table(bench: Bench) -> str:
@@ -255,7 +287,7 @@ def table(bench: Bench) -> str:
         if any(rows.values()):
             cells = [cell(found) if (found := rows.get(split)) else "-" for split in splits]
             lines.append(f"| {f'*{name}*' if name == CENTRALISED else name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" if len(lines) > 2 else "(none yet)\n"
 
 
 def cell(row: dict[str, Any]) -> str:
