@@ -1,15 +1,20 @@
 """A small convolutional network, trained by each method on digits or USPS: accuracy against messages and virtual time.
 
-Ten agents hold the rows evenly, by Dirichlet(0.1), or one label each. Every method has one number tuned, from a grid of
-five, on rows kept back from the training rows, with a seed of its own. Then it trains with three other seeds (split,
-initial weights, batches, walk), and is measured on test rows that nothing was chosen on. All have the same budget of
-messages and the same batches. `python benchmarks/networks.py --data usps` needs AMBLE_DATA.
+Ten agents hold the rows evenly, by Dirichlet(0.1), or one label each. All methods have the same budget of messages, the
+same batches, and the same tuning: one number, seven trials on rows kept back from the training rows. Five of them are
+a factor of sqrt(10) apart, around 0.1, or 1 where a step is divided by the ten agents, or 0.01 with momentum of 0.9.
+Two more are each the next value beyond the end where the best one lies, or else half-way to its better neighbour.
+Three other seeds (split, initial weights, walk, network) then train with the best, and are measured on test rows.
+
+`python benchmarks/networks.py` makes all figures, keeps each run in docs/networks-*.json as soon as it is done, makes
+only what is missing, and rewrites the tables of docs/networks.md. USPS needs AMBLE_DATA.
 """
 
 import argparse
 import json
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +23,46 @@ import jax.numpy as jnp
 import numpy as np
 
 import amble
+from amble.files import write_whole
 from amble.losses import JaxLoss
 
-AGENTS, BATCH, EVERY = 10, 32, 100
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+AGENTS, BATCH, UNITS, GOAL = 10, 32, 2000, 0.9
 SEEDS, TUNING_SEED = (1, 2, 3), 0
 SPLITS = {"even": {"how": "even"}, "dirichlet": {"how": "dirichlet", "alpha": 0.1}, "by-label": {"how": "by-label"}}
-ALPHAS = (0.01, 0.03, 0.1, 0.3, 1.0)
-# of each method: its maker from the number that is tuned, and the five that are tried
-METHODS: dict[str, tuple[Any, tuple[float, ...]]] = {
-    "WPG": (lambda a: amble.WPG(alpha=a), (0.1, 0.3, 1.0, 3.0, 10.0)),
-    "gAPI-BCD": (lambda a: amble.GAPIBCD(tau=1 / a, rho=0.1, tokens=1), (0.03, 0.1, 0.3, 1.0, 3.0)),
-    "Relay, gradient": (lambda _: amble.Relay(form="gradient"), (0.1, 0.3, 1.0, 3.0, 10.0)),  # 1 / smoothness
-    "FedAvg, 5 steps": (lambda a: amble.FedAvg(alpha=a, local_steps=5), ALPHAS),
-    "DGD": (lambda a: amble.DGD(alpha=a), ALPHAS),
-    "FedAvg, 5 steps, 10 times the messages": (lambda a: amble.FedAvg(alpha=a, local_steps=5), ALPHAS),
-    "DGD, 10 times the messages": (lambda a: amble.DGD(alpha=a), ALPHAS),
-    "TokenSGD": (lambda a: amble.TokenSGD(alpha=a), ALPHAS),
-    "TokenSGD, 5 steps": (lambda a: amble.TokenSGD(alpha=a, local_steps=5), ALPHAS),
-    "TokenSGD, 5 steps, mix 0.5": (lambda a: amble.TokenSGD(alpha=a, local_steps=5, mix=0.5), ALPHAS),
-    "TokenSGD, 5 steps, mu 1": (lambda a: amble.TokenSGD(alpha=a, local_steps=5, mu=1.0), ALPHAS),
-    "TokenSGD, momentum": (lambda a: amble.TokenSGD(alpha=a / 10, step="momentum"), ALPHAS),
-    "TokenSGD, 5 tokens": (lambda a: amble.TokenSGD(alpha=a, tokens=5), ALPHAS),
+STEP, SHARED, CARRIED = 0.1, 1.0, 0.01  # the middle of the trials: a step; one that N divides; one with momentum
+MORE = 10  # times the messages
+# of each method: its maker from the number that is tuned, the middle of the trials, and its share of the messages
+METHODS: dict[str, tuple[Callable[[float], Any], float, int]] = {
+    "WPG": (lambda a: amble.WPG(alpha=a), SHARED, 1),
+    "gAPI-BCD": (lambda a: amble.GAPIBCD(tau=1 / a, rho=1 / a, tokens=1), SHARED, 1),
+    "gAPI-BCD, 5 tokens, tracked": (
+        lambda a: amble.GAPIBCD(tau=1 / a, rho=1 / a, tokens=5, token_rule="tracked"), SHARED, 1),
+    "Relay, gradient": (lambda _: amble.Relay(form="gradient"), SHARED, 1),  # the number is 1 / smoothness
+    "FedAvg, 5 steps": (lambda a: amble.FedAvg(alpha=a, local_steps=5), STEP, 1),
+    "D-PSGD": (lambda a: amble.DGD(alpha=a), STEP, 1),
+    "AD-PSGD": (lambda a: amble.ADPSGD(alpha=a), STEP, 1),
+    "TokenSGD": (lambda a: amble.TokenSGD(alpha=a), STEP, 1),
+    "TokenSGD, float16 messages": (lambda a: amble.TokenSGD(alpha=a, message="float16"), STEP, 1),
+    "TokenSGD, int8 messages": (lambda a: amble.TokenSGD(alpha=a, message="int8"), STEP, 1),
+    "TokenSGD, 5 steps": (lambda a: amble.TokenSGD(alpha=a, local_steps=5), STEP, 1),
+    "TokenSGD, 5 steps, mu 1": (lambda a: amble.TokenSGD(alpha=a, local_steps=5, mu=1.0), STEP, 1),
+    "TokenSGD, 5 steps, mix 0.5": (lambda a: amble.TokenSGD(alpha=a, local_steps=5, mix=0.5), STEP, 1),
+    "TokenSGD, momentum": (lambda a: amble.TokenSGD(alpha=a, step="momentum"), CARRIED, 1),
+    "TokenSGD, 5 tokens": (lambda a: amble.TokenSGD(alpha=a, tokens=5), STEP, 1),
+    "D-PSGD, 10 times the messages": (lambda a: amble.DGD(alpha=a), STEP, MORE),
+    "AD-PSGD, 10 times the messages": (lambda a: amble.ADPSGD(alpha=a), STEP, MORE),
+    "FedAvg, 5 steps, 10 times the messages": (lambda a: amble.FedAvg(alpha=a, local_steps=5), STEP, MORE),
 }  # fmt: skip
+CENTRALISED = "centralised"
+# what is measured: of each data set its splits and the methods, in this order
+SHORT = ("TokenSGD, float16 messages", "TokenSGD, int8 messages")
+USPS = ("TokenSGD", SHORT[1], "WPG", "D-PSGD", SHORT[0], "FedAvg, 5 steps", "AD-PSGD")
+RECORDS = {"digits": 40, "usps": 16}  # of each run: with more rows a record takes longer than the training
+PLAN: dict[str, dict[str, tuple[str, ...]]] = {
+    "digits": dict.fromkeys(SPLITS, tuple(METHODS)),
+    "usps": dict.fromkeys(("even", "by-label"), USPS),
+}
 
 
 def layer(x, weight, bias):
@@ -96,154 +119,202 @@ def rows_of(name: str) -> tuple[Any, ...]:
 def problem_of(train, test, split: dict[str, Any], seed: int, agents: int = AGENTS, smoothness: float | None = None):
     (X, y), side = train, round(train[0].shape[1] ** 0.5)
     parts = amble.Problem.from_arrays(X, y, agents=agents, seed=seed, **split).parts if agents > 1 else [slice(None)]
-    losses = JaxLoss(
-        loss, first_weights(side, seed), [(X[part], y[part]) for part in parts], batch_size=BATCH, seed=seed,
+    losses = JaxLoss(  # one seed of batches, so that all problems share a compiled program; agents' rows differ by seed
+        loss, first_weights(side, seed), [(X[part], y[part]) for part in parts], batch_size=BATCH,
         weights="rows", smoothness=smoothness, metric=accuracy, test=test, task="classification",
     )  # fmt: skip
     return amble.Problem.from_objectives(losses, name="network")
 
 
-def trained(name: str, number: float, problem: amble.Problem, seed: int, units: int) -> amble.Run:
-    method = METHODS[name][0](number)
-    units = 10 * units if name.endswith("10 times the messages") else units
-    network = amble.networks.random(AGENTS, 0.5, seed=seed)
-    each = max(1, units // 40)
-    if isinstance(method, amble.FedAvg | amble.DGD):
-        per_round = 2 * AGENTS if isinstance(method, amble.FedAvg) else 2 * len(network.edges)
-        each = max(1, each // per_round)
+class Bench:
+    """All runs of one data set: each is made once, and kept."""
+
+    def __init__(self, data: str, only_kept: bool = False) -> None:
+        self.data, self.path, self.only_kept = data, DOCS / f"networks-{data}.json", only_kept
+        self.kept: dict[str, Any] = json.loads(self.path.read_text()) if self.path.is_file() else {}
+        self.rows: tuple[Any, ...] | None = None
+        self.problems = dict[Any, amble.Problem]()
+
+    def run(self, name: str, split: str, number: float, seed: int) -> dict[str, Any]:
+        """One run of a method, on the rows kept back with the tuning seed, else on the test rows."""
+        key = f"{split} | {name} | {number:.4g} | seed {seed}"
+        if key not in self.kept and not self.only_kept:
+            begun = time.process_time()
+            made = self.measured(name, split, number, seed)
+            self.kept[key] = made
+            write_whole({self.path: (json.dumps(self.kept, indent=0) + "\n").encode()})
+            print(f"{self.data}: {key}: accuracy {made['accuracy']:.4f}; {time.process_time() - begun:.1f} s of CPU",
+                  flush=True)  # fmt: skip
+        found: dict[str, Any] = self.kept[key]
+        return found
+
+    def measured(self, name: str, split: str, number: float, seed: int) -> dict[str, Any]:
+        train, validation, test = self.rows = self.rows or rows_of(self.data)
+        judged = validation if seed == TUNING_SEED else test
+        if name == CENTRALISED:
+            problem = problem_of(train, judged, {}, seed, agents=1)
+            method = amble.TokenSGD(alpha=number, step="momentum", schedule="cosine", span=UNITS)
+            limit: dict[str, Any] = {"hops": UNITS, "every": UNITS // RECORDS[self.data]}
+            return about(simulated(method, problem, "complete", seed, limit))
+        method, network = METHODS[name][0](number), amble.networks.random(AGENTS, 0.5, seed=seed)
+        units = UNITS * METHODS[name][2]
+        each = units // RECORDS[self.data]
+        if isinstance(method, amble.FedAvg | amble.DGD):
+            each = max(1, each // (2 * AGENTS if isinstance(method, amble.FedAvg) else 2 * len(network.edges)))
+        problem = self.problem(name, split, number, seed, judged)
+        return about(simulated(method, problem, network, seed, {"comm_units": units, "every": each}))
+
+    def problem(self, name: str, split: str, number: float, seed: int, judged: Any) -> amble.Problem:
+        """Made once each, because making one takes a second."""
+        smoothness = 1 / number if name.startswith("Relay") else None
+        if (split, seed, smoothness) not in self.problems:
+            assert self.rows is not None
+            made = problem_of(self.rows[0], judged, SPLITS[split], seed, smoothness=smoothness)
+            self.problems[split, seed, smoothness] = made
+        return self.problems[split, seed, smoothness]
+
+    def tuned(self, name: str, split: str) -> tuple[float, dict[float, float]]:
+        """The number with the best accuracy on the rows kept back, and all that were tried."""
+        middle = CARRIED if name == CENTRALISED else METHODS[name][1]
+        tried: dict[float, float] = {}
+
+        def attempt(power: float) -> None:
+            number = middle * 10 ** (power / 2)
+            tried[power] = self.run(name, split, number, TUNING_SEED)["accuracy"]
+
+        for power in (0, -1, 1, -2, 2):
+            attempt(power)
+        for _ in range(2):
+            attempt(next_power(tried))
+        best = max(tried, key=lambda power: tried[power])
+        return middle * 10 ** (best / 2), {middle * 10 ** (power / 2): tried[power] for power in sorted(tried)}
+
+    def row(self, name: str, split: str) -> dict[str, Any]:
+        number, tried = self.tuned(name, split)
+        ends = number in (min(tried), max(tried))
+        return {"number": number, "end": ends, "runs": [self.run(name, split, number, seed) for seed in SEEDS]}
+
+    def kept_row(self, name: str, split: str) -> dict[str, Any] | None:
+        """The row, if all its runs are kept."""
+        try:
+            return self.row(name, split)
+        except KeyError:
+            return None
+
+
+def next_power(tried: dict[float, float]) -> float:
+    """Beyond the end where the best is; else half-way to the better of its neighbours."""
+    powers = sorted(tried)
+    best = max(powers, key=lambda power: tried[power])
+    k = powers.index(best)
+    if k in (0, len(powers) - 1):
+        return best + (1 if k else -1)
+    near = max(powers[k - 1], powers[k + 1], key=lambda power: tried[power])
+    return (best + near) / 2
+
+
+def simulated(method: Any, problem: amble.Problem, network: Any, seed: int, limit: dict[str, Any]) -> amble.Run:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a step that is too large diverges, which is what tuning is for
-        return amble.simulate(method, problem, network, comm_units=units, every=each, seed=seed, optimum=False,
-                              progress=False)  # fmt: skip
+        return amble.simulate(method, problem, network, seed=seed, optimum=False, progress=False, **limit)
 
 
-def centralised(train, test, number: float, seed: int, steps: int) -> float:
-    """All rows at one place, with momentum: the line to reach."""
-    problem = problem_of(train, test, {}, seed, agents=1)
-    method = amble.TokenSGD(alpha=number, step="momentum", schedule="cosine", span=steps)
-    run = amble.simulate(method, problem, "complete", hops=steps, every=steps, optimum=False, progress=False, seed=seed)
-    return float(run.history["metric"][-1])
-
-
-def score(run: amble.Run) -> float:
-    last = run.history["metric"][-3:]  # the last records together: with label skew accuracies jump
-    return float(np.mean(last)) if run.stopped != "diverged" else 0.0
-
-
-class Problems:
-    """Made once each, so that a method is compiled once for all five numbers."""
-
-    def __init__(self, data: tuple[Any, ...], split: dict[str, Any]) -> None:
-        self.train, self.validation, self.test = data
-        self.split, self.made = split, dict[Any, amble.Problem]()
-
-    def __call__(self, name: str, number: float, seed: int) -> amble.Problem:
-        smoothness = 1 / number if name.startswith("Relay") else None
-        if (seed, smoothness) not in self.made:
-            test = self.validation if seed == TUNING_SEED else self.test
-            self.made[seed, smoothness] = problem_of(self.train, test, self.split, seed, smoothness=smoothness)
-        return self.made[seed, smoothness]
-
-
-def row(name: str, problems: Problems, units: int, goal: float) -> dict[str, Any]:
-    tried = {a: score(trained(name, a, problems(name, a, TUNING_SEED), TUNING_SEED, units)) for a in METHODS[name][1]}
-    number = max(tried, key=lambda a: tried[a])
-    runs = [trained(name, number, problems(name, number, seed), seed, units) for seed in SEEDS]
-    curves = np.array([run.history["metric"][-10:] for run in runs])
-    firsts = [first_record(run, goal) for run in runs]
+def about(run: amble.Run) -> dict[str, Any]:
+    """What is kept of a run. Its accuracy is the mean of the last three records: with label skew it jumps."""
+    curve = run.history
+    reached = np.flatnonzero(curve["metric"] >= GOAL)
+    first = int(reached[0]) if len(reached) else None
     return {
-        "method": name,
-        "number": number,
-        "tried": tried,
-        "accuracy": [score(run) for run in runs],
-        "swing": float(np.ptp(curves, axis=1).mean()),
-        "units_to": [
-            None if k is None else int(run.history["comm_units"][k]) for run, k in zip(runs, firsts, strict=True)
-        ],
-        "time_to": [
-            None if k is None else float(run.history["time_s"][k]) for run, k in zip(runs, firsts, strict=True)
-        ],
-        "bytes": [int(run.history["bytes"][-1]) for run in runs],
-        "time_s": [float(run.history["time_s"][-1]) for run in runs],
+        "accuracy": float(np.mean(curve["metric"][-3:])) if run.stopped != "diverged" else 0.0,
+        "units_to": None if first is None else int(curve["comm_units"][first]),
+        "bytes_to": None if first is None else int(curve["bytes"][first]),
+        "time_s_to": None if first is None else float(curve["time_s"][first]),
+        "bytes": int(curve["bytes"][-1]),
+        "time_s": float(curve["time_s"][-1]),
     }
 
 
-def first_record(run: amble.Run, goal: float) -> int | None:
-    """At which the accuracy is reached."""
-    reached = np.flatnonzero(run.history["metric"] >= goal)
-    return int(reached[0]) if len(reached) else None
-
-
-def tables(folder: Path) -> None:
-    """Rewrites the tables of docs/networks.md from the figures that were kept."""
-    page = folder / "networks.md"
+def tables() -> None:
+    """Rewrites the tables of docs/networks.md from the runs that are kept."""
+    page = DOCS / "networks.md"
     text = page.read_text()
-    for name in ("digits", "usps"):
+    made = {data: table(Bench(data, only_kept=True)) for data in PLAN}
+    made |= {"bytes": short_table(Bench("digits", only_kept=True)), "decent-bench": peer_table()}
+    for name, lines in made.items():
         begin, end = f"<!-- networks: {name} -->\n", f"<!-- end: {name} -->"
         before, _, rest = text.partition(begin)
-        made = table(json.loads((folder / f"networks-{name}.json").read_text()))
-        text = before + begin + made + end + rest.partition(end)[2]
+        text = before + begin + lines + end + rest.partition(end)[2]
     page.write_text(text)
 
 
-def table(result: dict[str, Any]) -> str:
-    splits = {name: result["splits"][name] for name in SPLITS if name in result["splits"]}
-    measured = {row["method"] for rows in splits.values() for row in rows}
-    names = [name for name in METHODS if name in measured]
-    lines = [f"| method | {' | '.join(splits)} |", "|---" * (1 + len(splits)) + "|"]
-    for name in names:
-        cells = [next((cell(row) for row in rows if row["method"] == name), "-") for rows in splits.values()]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    line = result["centralised"]
-    lines.append(
-        f"| *centralised* | {np.mean(line):.3f} ({min(line):.3f} to {max(line):.3f}) |" + " |" * (len(splits) - 1)
-    )
+def peer_table() -> str:
+    """The figures that peers_torch.py keeps."""
+    kept = json.loads((DOCS / "networks-decent-bench.json").read_text())
+    lines = ["| split | package | step | accuracy | CPU seconds |", "|---|---|---|---|---|"]
+    for split, found in kept["splits"].items():
+        for name, best in found["best"].items():
+            lines.append(f"| {split} | {name} | {best['alpha']:g} | {best['accuracy']:.3f} | {best['seconds']:.1f} |")
     return "\n".join(lines) + "\n"
 
 
-def cell(row: dict[str, Any]) -> str:
-    accuracy, reached = row["accuracy"], [units for units in row["units_to"] if units is not None]
-    cost = (
-        f"{int(np.median(reached)):,}" if len(reached) == len(accuracy) else f"{len(reached)} of {len(accuracy)} seeds"
-    )
+def short_table(bench: Bench) -> str:
+    """Accuracy and bytes of TokenSGD by the type of its messages."""
+    splits = PLAN[bench.data]
+    lines = [f"| messages | bytes each | {' | '.join(splits)} |", "|---" * (2 + len(splits)) + "|"]
+    for name in ("TokenSGD", *SHORT):
+        rows = [bench.kept_row(name, split) for split in splits]
+        if all(rows):
+            each = rows[0]["runs"][0]["bytes"] // UNITS if rows[0] else 0
+            cells = [short_cell(found["runs"]) for found in rows if found]
+            kind = name.partition(", ")[2].removesuffix(" messages") or "float64"
+            lines.append(f"| {kind} | {each:,} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def short_cell(runs: list[dict[str, Any]]) -> str:
+    accuracy, size = [run["accuracy"] for run in runs], [run["bytes_to"] for run in runs]
+    cost = "-" if None in size else f"{np.median(size) / 1e6:.2f} MB"
     return f"{np.mean(accuracy):.3f} ({min(accuracy):.3f} to {max(accuracy):.3f}); {cost}"
+
+
+def table(bench: Bench) -> str:
+    """A row per method whose runs are all there."""
+    splits = PLAN[bench.data]
+    lines = [f"| method | {' | '.join(splits)} |", "|---" * (1 + len(splits)) + "|"]
+    for name in (*METHODS, CENTRALISED):
+        planned = ["even"] if name == CENTRALISED else [split for split in splits if name in splits[split]]
+        rows = {split: bench.kept_row(name, split) for split in planned}
+        if any(rows.values()):
+            cells = [cell(found) if (found := rows.get(split)) else "-" for split in splits]
+            lines.append(f"| {f'*{name}*' if name == CENTRALISED else name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n" if len(lines) > 2 else "(none yet)\n"
+
+
+def cell(row: dict[str, Any]) -> str:
+    runs = row["runs"]
+    accuracy = [run["accuracy"] for run in runs]
+    reached = [run for run in runs if run["units_to"] is not None]
+    cost = f"{len(reached)} of {len(runs)} seeds"
+    if len(reached) == len(runs):
+        units, time_s = (np.median([run[key] for run in runs]) for key in ("units_to", "time_s_to"))
+        cost = f"{int(units):,}, {1e3 * time_s:,.0f} ms"
+    end = "; end" if row["end"] else ""
+    return f"{np.mean(accuracy):.3f} ({min(accuracy):.3f} to {max(accuracy):.3f}); {cost}{end}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="digits", choices=("digits", "usps"))
-    parser.add_argument("--units", type=int, default=2000, help="messages of each run")
-    parser.add_argument("--goal", type=float, default=0.9, help="the accuracy whose cost is measured")
-    parser.add_argument("--splits", nargs="+", default=list(SPLITS))
-    parser.add_argument("--methods", nargs="+", default=list(METHODS))
-    parser.add_argument("--json", type=Path, help="keeps the figures there")
+    parser.add_argument("--data", nargs="+", default=list(PLAN), choices=list(PLAN))
     parser.add_argument("--tables", action="store_true", help="only rewrite the tables of docs/networks.md")
     chosen = parser.parse_args()
-    if chosen.tables:
-        tables(Path(__file__).resolve().parents[1] / "docs")
-        return
-    data = rows_of(chosen.data)
-    train, validation, test = data
-    number = max(ALPHAS, key=lambda a: centralised(train, validation, a, TUNING_SEED, chosen.units))
-    line = [centralised(train, test, number, seed, chosen.units) for seed in SEEDS]
-    print(f"{chosen.data}: {len(train[1])} training rows, {len(test[1])} test rows; centralised {np.mean(line):.4f}")
-    about = {"data": chosen.data, "units": chosen.units, "goal": chosen.goal, "centralised": line}
-    result: dict[str, Any] = {**about, "splits": {}}
-    if chosen.json and chosen.json.is_file():  # rows that are not measured now stay
-        result = {**json.loads(chosen.json.read_text()), **about}
-    for split in chosen.splits:
-        rows = result["splits"].setdefault(split, [])
-        problems = Problems(data, SPLITS[split])
-        for name in chosen.methods:
-            begun = time.process_time()
-            each = row(name, problems, chosen.units, chosen.goal)
-            rows[:] = [*(old for old in rows if old["method"] != name), each]
-            print(f"{split:10} {name:28} number {each['number']:<5g} accuracy {np.mean(each['accuracy']):.4f} "
-                  f"({min(each['accuracy']):.4f} to {max(each['accuracy']):.4f}), swing {each['swing']:.3f}, "
-                  f"messages to {chosen.goal}: {each['units_to']}, time {each['time_to']}; "
-                  f"{time.process_time() - begun:.0f} s", flush=True)  # fmt: skip
-            if chosen.json:
-                chosen.json.write_text(json.dumps(result, indent=1) + "\n")
+    for data in () if chosen.tables else chosen.data:
+        bench = Bench(data)
+        bench.row(CENTRALISED, "even")
+        for name in dict.fromkeys(name for names in PLAN[data].values() for name in names):
+            for split, names in PLAN[data].items():
+                if name in names:
+                    bench.row(name, split)
+    tables()
 
 
 if __name__ == "__main__":

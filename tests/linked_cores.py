@@ -16,9 +16,9 @@ PATIENCE_S, SILENCE_S = 2.0, 120.0
 class Link:
     """Cores that all know each other. What they ask waits here until the test delivers, repeats or drops it."""
 
-    def __init__(self, names=NAMES, tokens=1, exact=True, method=None, start=None, **stop):
+    def __init__(self, names=NAMES, tokens=1, exact=True, method=None, start=None, kind=None, **stop):
         self.settings = Settings(names, tokens, 1, (WAY,) * tokens if len(names) == 3 else (), PATIENCE_S, **stop)
-        kind = GiftVisits if exact else RawVisits
+        kind = kind or (GiftVisits if exact else RawVisits)
         self.visits = kind(method or Mean(tokens), 1, len(names), self.settings.tolerance, start=start)
         self.disks = {name: {} for name in names}
         self.lines, self.holders = {name: [] for name in names}, {}

@@ -367,3 +367,31 @@ def test_ctrl_c_before_the_first_run_writes_nothing(tmp_path, monkeypatch, capsy
     assert "before the first run ended; nothing was written" in said.out
     assert "the results so far will be kept" in said.err
     assert not list((tmp_path / "x").iterdir())
+
+
+def test_compare_stops_at_a_metric(tmp_path):
+    words = ["--data", "digits", "-n", "4", "-m", "WPG:alpha=0.3", "--every", "20", "--hops", "2000", "-o", "a"]
+    done = run_amble("compare", *words, "--metric", "0.85", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    run = amble.load_run(tmp_path / "a" / "1-wpg")
+    assert run.stopped == "metric"
+    assert run.history["metric"][-1] >= 0.85 > run.history["metric"][-2]
+    (tmp_path / "e.toml").write_text('data = "diabetes"\nagents = 4\nmetric = 0.6\nmethods = [{name = "WPG"}]\n')
+    done = run_amble("compare", "e.toml", "-o", "b", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert amble.load_run(tmp_path / "b" / "1-wpg").history["metric"][-1] <= 0.6
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--data", "digits", "--metric", "90"], "an accuracy is a share of the test rows: give 0.9 for 90 %"),
+        (["--data", "diabetes", "--metric", "-1"], "the NMSE is above zero, and lower is better"),
+        (["--data", "diabetes", "--metric", "0.5", "--test", "0"], "has no metric on held-out rows; stop by hops"),
+    ],
+)
+def test_a_metric_that_cannot_be_reached_is_refused_before_any_work(tmp_path, words, sentence):
+    done = run_amble("compare", *words, "-o", "a", cwd=tmp_path)
+    assert done.returncode == 2
+    assert sentence in " ".join(done.stderr.split())
+    assert not (tmp_path / "a").exists()

@@ -176,6 +176,10 @@ def compare(
     tolerance: Annotated[
         float | None, of(STOP, help="When the model moves less than this over a lap; 0: none.")
     ] = None,
+    metric: Annotated[
+        float | None,
+        of(STOP, help="When the test accuracy is at least this or, of a regression, the NMSE at most; at a record."),
+    ] = None,
 ) -> None:
     options: dict[str, Any] = dict(locals())
     from amble.data.packed import read_npy

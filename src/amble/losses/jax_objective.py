@@ -15,10 +15,19 @@ POWER_STEPS = 30  # of the power iteration that estimates L
 
 @final
 class About:
-    """What does not change from agent to agent. JAX takes it for a constant, and tells two apart by identity."""
+    """What does not change from agent to agent. JAX takes it for a constant: problems with equal ones, such as other
+    splits of the same rows with the same loss, share a compiled program."""
 
     def __init__(self, loss: Callable[..., Any], layout: Layout, batches: Any, even: bool, size: int | None, seed: int):
         self.loss, self.layout, self.batches, self.even, self.size, self.seed = loss, layout, batches, even, size, seed
+        # functions are told apart by identity: equal ones of unlike classes may be unlike
+        self.key = (id(loss), layout.key, batches, even, size, seed)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, About) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
 
 class Stacked(NamedTuple):

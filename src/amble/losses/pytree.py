@@ -1,5 +1,6 @@
 """A pytree of JAX as one vector, and back. Only its arrays of floating-point numbers are trained."""
 
+from collections.abc import Hashable
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -44,6 +45,11 @@ class Layout:
             )
         with jax.enable_x64(True):
             self.dtype = jax.numpy.result_type(*(piece.dtype for piece in self.pieces))
+
+    @property
+    def key(self) -> Hashable:
+        """Equal where a vector becomes the same params; leaves that are not trained are told apart by identity."""
+        return self.treedef, tuple(self.pieces), tuple(id(leaf) for leaf in self.leaves if leaf is not None)
 
     def params(self, w: Any) -> Any:
         """The pytree of a vector, for a function that JAX traces."""

@@ -9,6 +9,10 @@ A token method is a frozen dataclass of settings with `label`, `work` (the objec
     visit(f, agent, slot, token)        -> (agent, slot, token), array arithmetic and the objective's functions only
     estimate(token)                     the model that the token represents
     message_numbers(p)                  how many numbers a message must hold
+    message_bytes(p)                    optional: how many bytes, if they are not 8 per number; live, `short` names the
+                                        leaves of the token that are sent in a smaller type
+    continues                           optional: True if the token is a whole model, so that a live run continues from
+                                        any copy of it
 
 or, for most, only `agent`, `weigh` and `gift(f, agent, z) -> (agent, v, w)`, with methods/gifts.py around it for one
 token and methods/meetings.py or methods/boards.py for more, or only `local(f, x, s) -> x` with methods/copies.py around
@@ -49,6 +53,7 @@ from amble.methods.copies import CopyRules
 from amble.methods.gifts import GiftRules
 from amble.methods.meetings import MeetingRules
 from amble.methods.optional import choices, favour, for_problem, jumps, needs, positive, tokens
+from amble.methods.optional import message_bytes as said_bytes
 from amble.methods.optional import message_numbers as said_numbers
 from amble.methods.own import explained
 from amble.methods.pairs import PairRules
@@ -79,8 +84,8 @@ METHODS: dict[str, type[Any]] = {kind.label: kind for kind in _KINDS}
 
 __all__ = [
     "METHODS", "Method", "RoundMethod", "TokenMethod", "agrees", "check", "check_penalty", "favour", "first_state",
-    "from_settings", "is_gift", "is_pair", "is_round", "jumps", "message_numbers", "positive", "round_bytes",
-    "round_units", "rules", "settings", "tokens", "tokens_among", "tunable", "walks", "with_setting",
+    "from_settings", "is_gift", "is_pair", "is_round", "jumps", "message_bytes", "message_numbers", "positive",
+    "round_bytes", "round_units", "rules", "settings", "tokens", "tokens_among", "tunable", "walks", "with_setting",
 ]  # fmt: skip
 
 
@@ -124,6 +129,11 @@ def message_numbers(method: Method, p: int, penalty: Penalty | None = None, meet
     if is_round(method):
         return said_numbers(method, p)
     return int(rules(method, None, penalty, meets).message_numbers(p))
+
+
+def message_bytes(method: Method, p: int, penalty: Penalty | None = None, meets: bool = False) -> int:
+    """How many bytes one message holds."""
+    return said_bytes(method, message_numbers(method, p, penalty, meets), p)
 
 
 def round_units(method: Method, network: Links) -> int:

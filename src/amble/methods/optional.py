@@ -47,10 +47,27 @@ def jumps(method: object) -> tuple[float, float, int] | None:
     return law
 
 
+def continues(method: object) -> bool:
+    """Whether any copy of its token can be continued: the token is a whole model, not an account of gifts."""
+    return bool(getattr(method, "continues", False))
+
+
 def message_numbers(method: object, p: int) -> int:
     """How many numbers an agent says in a round: p, its model, or more."""
     count = getattr(method, "message_numbers", None)
     return p if count is None else int(count(p))
+
+
+def message_bytes(method: object, numbers: int, p: int) -> int:
+    """The bytes of a message with so many numbers, of float64 unless the method says otherwise."""
+    count = getattr(method, "message_bytes", None)
+    return 8 * numbers if count is None else int(count(p))
+
+
+def short(method: object) -> Mapping[str, str]:
+    """The leaves of its token that a message has in a smaller type, by their names."""
+    named: Mapping[str, str] = getattr(method, "short", {})
+    return named
 
 
 def own_flops(method: object, p: int) -> float:

@@ -25,6 +25,7 @@ from amble.results.kept import check_folder
 from amble.schedule import timing as timings
 from amble.simulation import penalised
 from amble.simulation.comparison import Comparison, compare
+from amble.simulation.goal import goal_of
 from amble.simulation.planning import limits
 from amble.simulation.running import initial_model
 from amble.tracking.record import OnRecord
@@ -75,6 +76,7 @@ class Experiment:
     time_s: float | None = None
     comm_units: int | None = None
     tolerance: float | None = None
+    metric: float | None = None  # stop at the first record whose metric on the test rows is as good
     every: int | None = None
     penalised: bool = False  # F of the paper's eq. 3 and 10 as a column of the history
     seed: int = 0
@@ -115,6 +117,7 @@ class Experiment:
         for method in chosen:
             methods.check_penalty(method, problem)
             limits(method, problem, self.hops, None, self.time_s, self.comm_units, self.tolerance)
+        goal_of(self.metric, problem)
         if self.start is not None:
             initial_model(self.start, problem)
         return chosen, problem, networks.named(self.network, problem.agents, self.density, self.seed)
@@ -190,7 +193,7 @@ class Experiment:
         if keep is not None:
             check_folder(keep, again, "give another with --out, or --again to replace it")
             make_folder(keep)
-        names = (*LIMITS, "walk", "timing", "seed", "start", "every", "penalised")
+        names = (*LIMITS, "metric", "walk", "timing", "seed", "start", "every", "penalised")
         options = {name: getattr(self, name) for name in names}
         options["tune"] = [tuned for _, tuned in self.make_methods()]
         return compare(

@@ -24,6 +24,10 @@ def goal_of(metric: float | None, problem: Problem) -> Goal | None:
         return None
     if not (is_number(metric) and np.isfinite(metric)):
         raise AmbleError(f"metric={metric!r} was given; give the accuracy, or the NMSE, to stop at.")
+    if problem.own is None and problem.task == "classification" and not 0 < metric <= 1:
+        raise AmbleError(f"metric={metric!r} was given; an accuracy is a share of the test rows: give 0.9 for 90 %.")
+    if problem.own is None and problem.task == "regression" and metric <= 0:
+        raise AmbleError(f"metric={metric!r} was given; the NMSE is above zero, and lower is better: give such as 0.5.")
     first = np.zeros(problem.dimension) if problem.trains is None else problem.trains.start
     if np.isnan(problem.metric(first)):
         raise AmbleError(f"metric={metric} was given, and {problem!r} has no metric on held-out rows; stop by hops.")

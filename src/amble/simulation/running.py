@@ -89,7 +89,7 @@ def begin(
     timing = timings.timing_from(timing)
     with explained(method):
         compute_s = compute_seconds(timing, method, problem)
-        message_numbers = methods.message_numbers(method, problem.dimension, problem.penalty, meets)
+        message_bytes = methods.message_bytes(method, problem.dimension, problem.penalty, meets)
     return Run(
         method=method,
         network=network,
@@ -98,7 +98,7 @@ def begin(
         seed=seed,
         every=None if every is None else int(every),
         compute_s=compute_s,
-        message_bytes=8 * message_numbers,
+        message_bytes=message_bytes,
         problem=describe(problem),
         tuning=tuning or {},
         start=start,

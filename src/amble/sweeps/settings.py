@@ -45,6 +45,10 @@ def read_settings(values: Mapping[str, Any]) -> tuple[SweepSettings, Experiment]
     for key in ("tune", "penalised"):
         if theirs.get(key):
             raise AmbleError(f"{key} was given; a sweep has none, so use grid, or amble compare.")
+    if theirs.get("metric") is not None:
+        raise AmbleError(
+            f"metric = {theirs['metric']!r} was given; a sweep does not stop at a metric: use rank, or hops."
+        )
     methods = theirs.get("methods")
     if isinstance(methods, list):
         theirs["methods"] = [one for table in methods for one in each_of(table)]

@@ -273,7 +273,7 @@ class Node:
             log.warning("%s is a request to another process, so it was removed, and the run goes on; to end it, use "
                         "amble stop", self.folder / requests.STOP)  # fmt: skip
         asked_before = self.core.departure.leave_by_s < math.inf
-        if self.visits.exact and not asked_before and (within_s := requests.leave_within_s(self.folder)) is not None:
+        if self.visits.removes and not asked_before and (within_s := requests.leave_within_s(self.folder)) is not None:
             self._do(self.sequence.leave(time.monotonic(), within_s), transport)
 
     def _next_input(self, wait_s: float) -> Input:

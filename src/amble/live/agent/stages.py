@@ -80,7 +80,13 @@ class Stage:
 
 def shape_of(plan: Plan, config: AgentConfig) -> Shape:
     return Shape(
-        plan.digest, config.agents, plan.settings.tokens, plan.visits.parcel(0), config.room, plan.settings.result
+        plan.digest,
+        config.agents,
+        plan.settings.tokens,
+        plan.visits.parcel(0),
+        config.room,
+        plan.settings.result,
+        plan.visits.short,
     )
 
 

@@ -118,7 +118,7 @@ def _journal(folder: Path, config: AgentConfig, objective: Objective, runs: bool
         yield "note", "in use: the agent runs"
         return
     visits = config.visits()
-    shape = Shape(config.digest, config.agents, config.method.tokens, visits.parcel(0), config.room)
+    shape = Shape(config.digest, config.agents, config.method.tokens, visits.parcel(0), config.room, short=visits.short)
     rows = Rows.of(shape, visits, objective)
     about = {"run": shape.digest, "layout": f"{shape.fingerprint.hex()} {rows.digest}", "agent": config.name}
     with tempfile.TemporaryDirectory() as aside:

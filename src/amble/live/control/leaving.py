@@ -20,9 +20,10 @@ def ask(folder: Path, within_s: float) -> None:
     if not (is_number(within_s) and 0 < within_s <= WITHIN_MAX_S):
         raise AmbleError(f"within = {within_s!r} was given; give seconds, above zero and at most {WITHIN_MAX_S:g}.")
     config, status = AgentConfig.read(folder), read(folder)
-    if not config.visits().exact:
+    if not (visits := config.visits()).removes:
+        advice = " Stop the agent instead: the others go on without it." if visits.exact else ""
         raise AmbleError(
-            f"no agent can leave a run of {config.method.label}: this method cannot remove an agent's gifts."
+            f"no agent can leave a run of {config.method.label}: this method cannot remove what an agent gave.{advice}"
         )
     if status.state == "left":
         raise AmbleError(f"{config.name} has left already: {status.left}.")

@@ -1,5 +1,6 @@
 """What a message carries, what an agent keeps, and what a kind of visits must do."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -10,6 +11,7 @@ from amble.arrays import Array, Flags, norm
 from amble.live.core.message import Epoch
 from amble.losses.objective import Objective, drawn
 from amble.losses.penalty import Penalty
+from amble.methods.optional import short
 from amble.methods.protocol import TokenMethod
 
 LAPS_MAX = 3  # visits of a recount, in numbers of awaited agents: agents that are not met by then give later
@@ -49,13 +51,14 @@ class NoShare(NamedTuple):
 
 
 class Visits(Protocol):
-    """How a live agent visits: one kind for gift methods, one for tracked ones, one for all others.
+    """How a live agent visits: one kind for gift methods, one for tracked ones, one for whole models, one for the rest.
 
     `f` is the agent's loss, `me` its index in the run, and `fresh` says that its share is of an older epoch than the
     token, or that it has none.
     """
 
-    exact: ClassVar[bool]  # whether gifts can be recounted, so that a run continues without dead agents
+    exact: ClassVar[bool]  # whether a lost token can be reissued, so that a run continues without dead agents
+    removes: ClassVar[bool]  # whether an agent can take out what it gave, and leave
 
     @property
     def method(self) -> Any: ...
@@ -95,6 +98,10 @@ class Visits(Protocol):
 
     def recount(self, parcel: Parcel, epoch: Epoch, buried: Array, holder: Holder | None = None) -> Parcel:
         """The parcel when its next epoch begins, without the buried agents; for exact visits only."""
+
+    @property
+    def short(self) -> Mapping[str, str]:
+        """The leaves of a parcel that a message has in a smaller type (short.py)."""
 
     def spent(self, parcel: Parcel) -> bool:
         """Whether the counters of this parcel are exhausted."""
@@ -138,6 +145,10 @@ class Common:
     def counts(self) -> tuple[Array, Array, Array, Array]:
         """Of a parcel that nobody has visited: since, calm, buried, met."""
         return np.full((), -1.0), np.zeros(()), *np.zeros((2, self.agents + self.room))
+
+    @property
+    def short(self) -> Mapping[str, str]:
+        return {f"token.{name}": kind for name, kind in short(self.method).items()}
 
     def spent(self, parcel: Parcel) -> bool:  # noqa: ARG002
         return False

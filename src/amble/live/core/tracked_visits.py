@@ -43,6 +43,7 @@ class TrackedVisits(Common):
 
     method: CopyMethod
     exact: ClassVar[bool] = True
+    removes: ClassVar[bool] = True
 
     def share(self) -> Slot:
         slot: Slot = self.rules.slot(self.initial)

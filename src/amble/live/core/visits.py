@@ -1,12 +1,13 @@
 """Visits that survive losses: what an agent gives belongs to a generation of the account, which can be recounted.
 
 A live token is its method's token in a parcel. Gift methods (methods/gifts.py) have one account for all tokens
-(accounts.py), tracked ones an account per token (tracked_visits.py). When nothing is ever lost, a visit is the
-simulator's, number by number. When an agent dies, or a token with it, its gifts are still inside, and nobody can take
-them out alone. So the account starts again with a *recount*: the model stays what it was, while each agent that is met
-gives its whole gift to the new account. Once all remaining agents have done so, the new account is read. The model does
-not jump, and what the dead gave is gone. An agent that comes back gives its whole gift whenever it is met, during the
-recount or after it. One that leaves takes its gift out again, so nobody has to recount.
+(accounts.py), tracked ones an account per token (tracked_visits.py); a token that is a model has none
+(model_visits.py). When nothing is ever lost, a visit is the simulator's, number by number. When an agent dies, or a
+token with it, its gifts are still inside, and nobody can take them out alone. So the account starts again with a
+*recount*: the model stays what it was, while each agent that is met gives its whole gift to the new account. Once all
+remaining agents have done so, the new account is read. The model does not jump, and what the dead gave is gone. An
+agent that comes back gives its whole gift whenever it is met, during the recount or after it. One that leaves takes its
+gift out again, so nobody has to recount.
 
 A token begins with the initial model, `start`. Where the weight is N, it counts as the gift of each agent of the
 beginning until that agent gives its own; after a recount nothing of it is left.
@@ -23,6 +24,7 @@ from amble.errors import AmbleError
 from amble.live.core import accounts
 from amble.live.core.accounts import Account
 from amble.live.core.message import Epoch
+from amble.live.core.model_visits import ModelVisits
 from amble.live.core.packing import all_finite
 from amble.live.core.parcels import LAPS_MAX, Common, Holder, NoShare, Parcel, Visits
 from amble.live.core.tracked_visits import TrackedVisits
@@ -31,6 +33,7 @@ from amble.losses.penalty import Penalty
 from amble.methods import boards
 from amble.methods.boards import Board
 from amble.methods.gifts import Slot, given, nothing
+from amble.methods.optional import continues
 from amble.methods.protocol import GiftMethod, TokenMethod, is_copy, is_gift
 from amble.methods.survey import Survey
 
@@ -62,6 +65,7 @@ class GiftVisits(Common):
 
     method: GiftMethod
     exact: ClassVar[bool] = True
+    removes: ClassVar[bool] = True
 
     @cached_property
     def rules(self) -> boards.BoardRules:
@@ -261,6 +265,7 @@ class RawVisits(Common):
     lost cannot be recounted, so a run waits for a dead agent to come back."""
 
     exact: ClassVar[bool] = False
+    removes: ClassVar[bool] = False
 
     def share(self) -> Any:
         return self.rules.slot(self.initial)
@@ -297,10 +302,12 @@ class RawVisits(Common):
         return np.append(self.estimate(parcel), self.inside(parcel))
 
 
-def kind_for(method: TokenMethod) -> type[GiftVisits] | type[TrackedVisits] | type[RawVisits]:
+def kind_for(method: TokenMethod) -> type[GiftVisits] | type[TrackedVisits] | type[ModelVisits] | type[RawVisits]:
     """Which visits a live agent makes; those that are `exact` can continue without dead agents."""
     if is_gift(method):
         return GiftVisits
+    if continues(method):
+        return ModelVisits
     return TrackedVisits if is_copy(method) and method.token_rule == "tracked" else RawVisits
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ from amble.arrays import Tree
 from amble.digests import sha256
 from amble.errors import AmbleError
 from amble.live.core.packing import CHECKSUM, LENGTH, NUMBER, Packing
+from amble.live.core.short import ShortPacking
 from amble.live.formats.counts import Counts
 
 MAGIC, VERSION = b"amble", 1
@@ -38,6 +39,7 @@ class Shape:
     template: Tree  # a parcel: visits.visits_for(...).parcel(0)
     room: int = 0  # for agents that come later
     result: int = 0  # numbers of the result that an ending has, where another stage follows
+    short: Mapping[str, str] = field(default_factory=dict)  # leaves of a parcel that are sent in a smaller type
 
     def __post_init__(self) -> None:
         if len(self.digest) < 16 or set(self.digest) - set("0123456789abcdef"):
@@ -64,19 +66,24 @@ class Shape:
         return Packing(self.template)
 
     @cached_property
+    def message(self) -> ShortPacking:
+        """A parcel as it is sent."""
+        return ShortPacking(self.parcel, self.short)
+
+    @cached_property
     def counts(self) -> Counts:
         return Counts.of(self.parcel)
 
     @cached_property
     def bytes_max(self) -> int:
         """No message of this run is longer: what is need not even be fetched from the network's buffers."""
-        numbers = max(self.parcel.size, NUMBER.itemsize * self.result)
+        numbers = max(self.message.size, NUMBER.itemsize * self.result)
         return PREFIX_SIZE + LENGTH.size + HEADER_MAX + numbers + CHECKSUM.size
 
     @cached_property
     def fingerprint(self) -> bytes:
         """Of all of the above, so that ends with another layout of the same settings do not misread each other."""
-        whole = json.dumps([self.digest, self.agents, self.tokens, self.parcel.layout])
+        whole = json.dumps([self.digest, self.agents, self.tokens, self.parcel.layout, *self.short.items()])
         return sha256(whole.encode()).digest()[:FINGERPRINT_BYTES]
 
     @cached_property

@@ -125,7 +125,7 @@ def encode(shape: Shape, message: Question | Answer) -> bytes:
     """The bytes of a message of this agent's own."""
     numbers: Array | bytes = b""
     if isinstance(message, Token):
-        numbers = shape.parcel.pack(message.payload)
+        numbers = shape.message.pack(message.payload)
     elif isinstance(message, Stop):
         numbers = message.ending.result
     return frame(shape.prefix, _encoder.encode(_header(message)), numbers)
@@ -168,7 +168,7 @@ def decode_question(shape: Shape, data: bytes, sender: str | None) -> Question:
     if sender is not None and header.sender != sender:
         raise Refusal(f"it claims to be from {header.sender!r}, and the certificate is that of {sender!r}")
     if isinstance(header, _Token):
-        payload = shape.parcel.unpack(numbers, finite=True)
+        payload = shape.message.unpack(numbers, finite=True)
         token = payload.token
         if isinstance(token, GiftToken) and token.m != header.token:  # it is an index into arrays at the visit
             raise Refusal(f"it is token {header.token}, and its payload is that of token {float(token.m):g}")

@@ -115,5 +115,5 @@ def about_of(
         here=tuple(name in folders for name in names),
         seen_from=next(iter(folders)) if len(folders) == 1 and len(founders) > 1 else "",
         unseen=tuple(name for name in founders if name not in near),
-        can_leave=first is not None and kind_for(first.method).exact,
+        can_leave=first is not None and kind_for(first.method).removes,
     )

@@ -13,6 +13,7 @@ from amble.arrays import Array, Indices
 from amble.engines import State
 from amble.engines.plain import stack
 from amble.live.core.packing import Packing
+from amble.live.core.short import ShortPacking
 from amble.live.core.tracked_visits import TrackedToken
 from amble.live.core.visits import GiftVisits
 from amble.live.records import measured
@@ -86,7 +87,7 @@ def as_run(
         seed=seed,
         every=None,
         compute_s=measured.compute_s(record),
-        message_bytes=Packing(replayed.visits.parcel(0)).size,
+        message_bytes=ShortPacking(Packing(replayed.visits.parcel(0)), replayed.visits.short).size,
         problem={**about, "digest": f"live {about['digest']}"},  # a live run is not resumed by the simulator
         schedule=Schedule(time_s - begun_s, token, agent, moved),
         state=last_state(replayed),
