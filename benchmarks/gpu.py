@@ -246,7 +246,13 @@ def cells(line: list[Any]) -> list[str]:
 
 def keep() -> None:
     """The table, with the date and the versions."""
-    about = {"date": time.strftime("%Y-%m-%d"), "device": device(), "amble": amble.__version__, "agents": N, "tokens": M}
+    about = {
+        "date": time.strftime("%Y-%m-%d"),
+        "device": device(),
+        "amble": amble.__version__,
+        "agents": N,
+        "tokens": M,
+    }
     versions = {"numpy": np.__version__, "python": ".".join(map(str, sys.version_info[:3]))}
     KEPT.write_text(json.dumps({**about, **versions, "heads": HEADS, "lines": LINES}, indent=1) + "\n")
 

@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import amble
 from amble import methods
 from amble.compiling.padded import Refused, evaluate, largest, padded
-from amble.engines import lane_groups, lane_program
+from amble.engines import lane_groups, lane_program, row_kernel
 from amble.engines.lane_program import BY_AGENT, INTERPRETED, ONE_KERNEL, TOGETHER
 from amble.engines.lanes import Lanes
 from amble.schedule.many import plan_many
@@ -64,15 +66,11 @@ def test_the_other_ways_do_what_the_loop_does(label, way):
 
 
 def leaves(state):
-    import jax
-
     return jax.tree.leaves(state)
 
 
 def built(machine, columns):
     """The text of the program that a GPU would get."""
-    import jax
-
     count = 1
     points = lane_program.Points(
         np.zeros(lane_program.RECORDS + 1, np.int64), np.zeros(lane_program.RECORDS, bool),
@@ -132,8 +130,6 @@ def test_every_lane_is_once_in_a_block_of_its_agent_and_problem(count):
 
 def test_what_is_in_the_padding_is_never_read():
     """Sums, products and extremes of padded arrays whose padding is not finite."""
-    import jax
-    import jax.numpy as jnp
 
     def function(a, b, v):
         rows = a @ b
@@ -156,9 +152,29 @@ def test_what_is_in_the_padding_is_never_read():
 
 @pytest.mark.parametrize("function", [np.linalg.det, lambda a: a @ a, lambda a: a.T @ a[0], lambda a: a[1:3]])
 def test_what_is_not_written_for_padded_arrays_is_refused(function):
-    import jax
-    import jax.numpy as jnp
-
-    named = getattr(jnp.linalg, "det") if function is np.linalg.det else function
+    named = jnp.linalg.det if function is np.linalg.det else function
     with pytest.raises(Refused):
         largest(jax.make_jaxpr(named)(np.eye(4)).jaxpr)
+
+
+def test_rows_are_written_to_their_places_and_those_beyond_are_dropped():
+    rng = np.random.default_rng(0)
+    array, rows = rng.normal(size=(6, 4, 5, 8)), rng.normal(size=(3, 2, 5, 8))
+    lane, agent = np.array([[0, 6], [2, 3], [5, 6]]), rng.integers(0, 4, (3, 2))
+    expected = array.copy()
+    for b, r in zip(*np.nonzero(lane < 6), strict=True):
+        expected[lane[b, r], agent[b, r]] = rows[b, r]
+    with jax.enable_x64(True):
+        written = row_kernel.put(jnp.asarray(array), (lane, agent), jnp.asarray(rows), interpreted=True)
+    np.testing.assert_array_equal(written, expected)
+
+
+def test_lanes_at_one_agent_with_a_large_loss_read_it_together_on_a_gpu():
+    """70 unknowns are too many for one kernel. Rows are written by a kernel, and nothing else is."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 70))
+    problem = amble.Problem.from_arrays(X, X[:, 0] + rng.normal(size=400), agents=AGENTS, intercept=False)
+    own, network, columns, meets = lanes_of("API-BCD", problem)
+    machine = Lanes(own, [problem] * LANES, [network] * LANES, None, meets)
+    text = built(machine, columns)
+    assert "triton" in text and "sort" in text

@@ -27,7 +27,8 @@ def pays(loss: Tree) -> bool:
     """Whether an agent's loss, of these shapes, is so large that lanes at one agent should read it together."""
     import jax
 
-    return sum(leaf.dtype.itemsize * int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(loss)) >= LOSS_BYTES_LEAST
+    held = sum(leaf.dtype.itemsize * int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(loss))
+    return bool(held >= LOSS_BYTES_LEAST)
 
 
 def grouped(agent: Any, problem: Any, agents: int, problems: int) -> Groups:
@@ -48,6 +49,13 @@ def grouped(agent: Any, problem: Any, agents: int, problems: int) -> Groups:
     return Groups(lane, (loss,) if problem is None else (loss // agents, loss % agents))
 
 
+def put_by_xla(tree: Tree, places: tuple[Any, ...], rows: Tree) -> Tree:
+    """The arrays with rows at their places; those whose first place is beyond the array are dropped."""
+    import jax
+
+    return jax.tree.map(lambda a, b: a.at[places].set(b, mode="drop"), tree, rows)
+
+
 def hop(
     visited: Callable[..., Any],
     groups: Groups,
@@ -58,6 +66,7 @@ def hop(
     here: list[Any],  # each lane's agent, token and, where tokens meet, role
     initial: Any,
     k: Any,
+    put: Callable[[Tree, Any, Tree], Tree],
 ) -> State:
     """The state after hop k of all lanes that have not ended."""
     import jax
@@ -65,22 +74,22 @@ def hop(
     def take(tree: Tree, at: Any) -> Tree:
         return jax.tree.map(lambda a: a.at[at].get(mode="clip"), tree)
 
-    def put(tree: Tree, at: Any, rows: Tree) -> Tree:
-        return jax.tree.map(lambda a, b: a.at[at].set(b, mode="drop"), tree, rows)
-
     count, lane = ends.shape[0], groups.lane
     i, m, *role = take(here, lane)
     f = take(objectives, groups.loss)
     rows = take(state.agents, (lane, i)), take(state.slots, (lane, i, m)), take(state.tokens, (lane, m))
     own = take((state.x_sum, state.lost, ends, settings), lane)
     each = (*rows, *own, role[0] if role else None)
-    one_block = jax.vmap(lambda f, *each: visited(f, *each, None, initial, k), (None, *(0 for _ in each)))
-    agent, slot, token, x_sum, lost = jax.vmap(one_block)(f, *each)
+
+    def block(f: Tree, *each: Any) -> Any:
+        return jax.vmap(lambda *own: visited(f, *own, None, initial, k))(*each)
+
+    agent, slot, token, x_sum, lost = jax.vmap(block)(f, *each)
     going = jax.numpy.where(own[2] > k, lane, count)  # writes of other lanes fall outside, and are dropped
     return State(
         put(state.agents, (going, i), agent),
         put(state.slots, (going, i, m), slot),
         put(state.tokens, (going, m), token),
-        put(state.x_sum, going, x_sum),
-        put(state.lost, going, lost),
+        put(state.x_sum, (going,), x_sum),
+        put(state.lost, (going,), lost),
     )

@@ -178,7 +178,12 @@ def play(
             x_sum, lost, here = carried
             (i, m, *role), ahead = here, next_of(row + 1)
             k = (row + offset).astype(jnp.int64)
-            groups = [(objectives, [*problem_of, i]), (agents, [lanes, i]), (slots, [lanes, i, m]), (tokens, [lanes, m])]
+            groups = [
+                (objectives, [*problem_of, i]),
+                (agents, [lanes, i]),
+                (slots, [lanes, i, m]),
+                (tokens, [lanes, m]),
+            ]
             refs = [(ref, before) for tree, before in groups for ref in jax.tree.leaves(tree)]
             arrays: list[Any] = [partial(load, *ref) for ref in refs]
             if EAGER:

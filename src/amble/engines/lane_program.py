@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amble.arrays import Array, Tree
-from amble.engines import State, act, first_lost, lane_groups, lane_kernel
+from amble.engines import State, act, first_lost, lane_groups, lane_kernel, row_kernel
 from amble.engines.compiled import _begin, _put, _read, _take, hear
 from amble.methods import Method, agrees, is_round, rules
 from amble.methods.parameters import with_traced
@@ -193,7 +193,9 @@ def piece() -> Any:
         def rows_of(state: State) -> tuple[Any, ...]:
             """The shapes of what the visit of one lane reads of its own; see `visited`."""
             depths = (shared.objectives, 1 + several), (state.agents, 2), (state.slots, 3), (state.tokens, 2)
-            parts = [jax.tree.map(lambda a, d=d: jax.ShapeDtypeStruct(a.shape[d:], a.dtype), tree) for tree, d in depths]
+            parts = [
+                jax.tree.map(lambda a, d=d: jax.ShapeDtypeStruct(a.shape[d:], a.dtype), tree) for tree, d in depths
+            ]
             rest = state.x_sum, state.lost, at.ends, lanes.settings
             parts += [jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), each) for each in rest]
             return *parts, jax.ShapeDtypeStruct((), np.int32) if shape.meets else None
@@ -223,8 +225,9 @@ def piece() -> Any:
                     here = [_take(_take(column, k - offset), which).astype(np.int32) for column in columns]
                     groups = lane_groups.grouped(here[0], problem, shape.agents, problems)
                     return lane_groups.hop(
-                        visited, groups, shared.objectives, state, lane.settings, ends, here, shared.initial, k
-                    )
+                        visited, groups, shared.objectives, state, lane.settings, ends, here, shared.initial, k,
+                        row_kernel.put if way == ONE_KERNEL else lane_groups.put_by_xla,
+                    )  # fmt: skip
 
                 after = jax.lax.fori_loop(begin, stop, grouped, state)
                 return after
