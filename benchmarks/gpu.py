@@ -1,18 +1,20 @@
 """Many simultaneous runs on whatever device JAX sees: hops per second, bytes moved per hop, and how near to the bound.
 
 python benchmarks/gpu.py                     # 65,536 lanes on a GPU; few lanes on one core of a CPU, half a minute
-python benchmarks/gpu.py --lanes 4096        # so many lanes at p = 12, and a quarter of them at p = 256
+python benchmarks/gpu.py --lanes 4096        # so many lanes
 python benchmarks/gpu.py --write             # on a GPU: keep the table in docs/gpu.json
 
-A lane is a run with its own setting, and one of 64 schedules (seeds); all lanes have the same losses, least squares. Three
-things are timed in turn:
+A lane is a run with its own setting, and one of 64 schedules (seeds); all lanes have the same losses, least squares.
+Three things are timed in turn:
 
     lanes   amble's engine for many runs, its schedules handed over from the host's memory, as in a sweep
-    bare    the method's visit under vmap in one loop, its schedules on the device: no records, no stopping
+    bare    the method's visit under vmap in one loop, its schedules on the device: no records, no stopping; with 256
+            unknowns an eighth of the lanes, since it copies the loss of each
     copy    a large array, read and written: the device's memory traffic in bytes per second
 
-The bound is what the copy's rate allows if each hop reads and writes only the rows that it may change ("state"), or reads
-the arrays of the agent's loss from memory as well ("all"): they are the same for every lane and may stay in a cache.
+The bound is what the copy's rate allows if each hop reads and writes only the rows that it may change ("state"), or
+reads the arrays of the agent's loss from memory as well ("all"): they are the same for every lane and may stay in a
+cache.
 """
 
 import json
@@ -48,9 +50,9 @@ from amble.simulation.many import trip
 from amble.simulation.running import begin
 
 N, M, SEEDS = 20, 5, 64
-LANES = 256 if ON_CPU else 65_536  # at p = 12
-HOPS, HOPS_WIDE = (512, 512) if ON_CPU else (4096, 256)  # per piece, at p = 12 and at p = 256
-COPY_BYTES = 1 << (27 if ON_CPU else 32)
+LANES = 256 if ON_CPU else 65_536
+HOPS, HOPS_SLOW = (512, 64) if ON_CPU else (4096, 512)  # per piece; of methods whose hops take longer
+COPY_BYTES = 1 << (27 if ON_CPU else 34)
 REPEATS = 5
 CLOCK = time.process_time if ON_CPU else time.perf_counter  # a GPU's work is not in a process's CPU time
 KEPT = Path(__file__).parent.parent / "docs" / "gpu.json"
@@ -75,14 +77,14 @@ class Case(NamedTuple):
         return self.lanes * self.length
 
 
-def make(method: Any, p: int, lanes: int, walk: str | None) -> Case:
+def make(method: Any, p: int, lanes: int, walk: str | None, hops: int = HOPS) -> Case:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N * 30, p))
     y = X @ rng.normal(size=p) + rng.normal(size=len(X))
     problem = Problem.from_arrays(X, y, agents=N, intercept=False, scale=False, ridge=1e-3)
     network, options = amble.networks.random(N, 0.7), {} if walk is None else {"walk": walk}
     runs = [begin(method, problem, network, seed=seed, **options) for seed in range(SEEDS)]
-    schedules = plan_many([trip(run) for run in runs], hops=HOPS_WIDE if p > 12 else HOPS)
+    schedules = plan_many([trip(run) for run in runs], hops=hops)
     names = ("agent", "token", *(("role",) if runs[0].meets else ()))
     columns = [np.stack([getattr(each, name) for each in schedules]) for name in names]
     return Case(runs[0].method, problem, network, columns, runs[0].meets, lanes)
@@ -185,15 +187,17 @@ def device() -> str:
     return f"{kind}, JAX {jax.__version__}, backend {jax.default_backend()}"
 
 
-def measured(case: Case) -> tuple[dict[str, list[float]], float]:
-    """Seconds of each piece, one after the other, by name; the copy's bytes per second."""
+def measured(case: Case, other: Case) -> tuple[dict[str, list[float]], float]:
+    """Seconds of each piece, one after the other, by name; the copy's bytes per second. `other` is for the bare loop."""
     copy, copied = copier()
-    pieces = {"bare": bare(case), "lanes": ours(case)}
+    pieces = {"bare": bare(other), "lanes": ours(case)}
     works = {name: work for name, (work, _) in pieces.items()} | {"copy": copy}
     for work in works.values():
         work()  # compiles
-    models = [read() for _, read in pieces.values()]
-    check_equal(f"{case.method.label}, lanes and bare", models[-1], models[0])
+    work, read = pieces["lanes"] if other is case else ours(other)
+    if other is not case:
+        work()
+    check_equal(f"{case.method.label}, lanes and bare", read(), pieces["bare"][1]())
     timed = {name: clocked(lambda _, work=work: work(), CLOCK) for name, work in works.items()}
     seconds: dict[str, list[float]] = {name: [] for name in timed}
     for k in range(REPEATS):
@@ -205,28 +209,30 @@ def measured(case: Case) -> tuple[dict[str, list[float]], float]:
 def rows(lanes: int) -> Iterator[Row]:
     print(f"device: {device()}; N={N}, M={M}, float64\n", flush=True)
     print(f"| {' | '.join(HEADS)} |\n{'|---' * len(HEADS)}|", flush=True)
-    ratios, wide = [], max(1, lanes // 4)
+    ratios, few = [], max(1, lanes // 8)
     api, relay = amble.APIBCD(tokens=M), amble.Relay(tokens=M, form="scalar")
-    for method, p, count, walk, label in (
-        (api, 12, lanes, "cycle", "API-BCD"),
-        (relay, 12, lanes, None, "Relay, scalar form"),
-        (relay, 12, lanes, "cycle", "Relay, scalar form, on boards"),
-        (amble.Relay(tokens=M, form="full"), 12, lanes, None, "Relay, full form"),
-        (api, 256, wide, "cycle", "API-BCD"),
-        (relay, 256, wide, None, "Relay, scalar form"),
+    for method, p, walk, hops, label in (
+        (api, 12, "cycle", HOPS, "API-BCD"),
+        (relay, 12, None, HOPS, "Relay, scalar form"),
+        (relay, 12, "cycle", HOPS, "Relay, scalar form, on boards"),
+        (amble.Relay(tokens=M, form="full"), 12, None, HOPS_SLOW, "Relay, full form"),
+        (api, 256, "cycle", HOPS_SLOW, "API-BCD"),
+        (relay, 256, None, HOPS_SLOW, "Relay, scalar form"),
     ):
-        case = make(method, p, count, walk)
-        seconds, copied_s = measured(case)
+        case = make(method, p, lanes, walk, hops)
+        other = case._replace(lanes=few) if p > 12 else case
+        seconds, copied_s = measured(case, other)
         state, loss = bytes_of(case)
-        for name in ("lanes", "bare"):
-            rate = case.hops / statistics.median(seconds[name])
+        for name, its in (("lanes", case), ("bare", other)):
+            rate = its.hops / statistics.median(seconds[name])
             shares = [rate * size / copied_s for size in (state, state + loss)]
-            LINES.append([label, p, count, name, rate, state, loss, copied_s, *shares])
+            LINES.append([label, p, its.lanes, name, rate, state, loss, copied_s, *shares])
             print(f"| {' | '.join(cells(LINES[-1]))} |", flush=True)
         pairs = [
-            (own / case.hops, other / case.hops) for own, other in zip(seconds["lanes"], seconds["bare"], strict=True)
-        ]
-        what = f"a hop of {label}, {count:,} lanes (N={N}, p={p}, M={M})"
+            (own / case.hops, bare / other.hops)
+            for own, bare in zip(seconds["lanes"], seconds["bare"], strict=True)
+        ]  # fmt: skip
+        what = f"a hop of {label}, {lanes:,} lanes (N={N}, p={p}, M={M})"
         ratios.append(ratio_of(what, "bare lanes under vmap", pairs, "us"))
     print()
     yield from ratios
@@ -259,7 +265,7 @@ def keep() -> None:
 
 if __name__ == "__main__":
     options = parser(__doc__)
-    options.add_argument("--lanes", type=int, default=LANES, help=f"at p = 12 (default {LANES:,} on this device)")
+    options.add_argument("--lanes", type=int, default=LANES, help=f"runs at once (default {LANES:,} on this device)")
     options.add_argument("--write", action="store_true", help="keep the table in docs/gpu.json")
     arguments = options.parse_args()
     if arguments.lanes < 1:

@@ -16,10 +16,9 @@ from amble.compiling.padded import Refused, evaluate, largest, padded, used
 from amble.engines import State
 
 NUMBERS = 1 << 12  # of the largest array that a program may work on: it must fit the registers of its threads
-NUMBERS_BEST = 1 << 9  # of as many lanes as are fastest, by one warp (measured on an H200)
+READ_BEST = 1 << 11  # numbers that the lanes of a program read in a hop: fewer or more are slower (on an H200)
 NUMBERS_WARP = 1 << 10  # of the largest array for one warp; beyond, a program has four
 LANES = 8  # per program, at most
-EAGER = True
 ENTRIES_MAX = 1 << 31  # of an array: places are numbers of 32 bits
 
 
@@ -53,10 +52,13 @@ def traced(step: Step, lanes: int, rows: tuple[Tree, ...], same: tuple[Any, ...]
     if any(0 in a.shape for a in jax.tree.leaves((rows, same))):
         return None
     try:
-        most = largest(of(1).jaxpr)
+        one = of(1)
+        most = largest(one.jaxpr)
         if most > NUMBERS:
             return None
-        return of(max(1, min(lanes, LANES, NUMBERS_BEST // most)), most)
+        wanted = used(one.jaxpr)[1].intersection(one.jaxpr.invars)
+        read = sum(int(np.prod(padded(variable.aval.shape))) for variable in wanted)
+        return of(min(lanes, LANES, 1 << max(0, (READ_BEST // read).bit_length() - 1)), most)
     except Refused:
         return None
 
@@ -129,7 +131,6 @@ def play(
         raise ValueError("an array with more entries than a number of 32 bits can count")
     inputs, structure = jax.tree.flatten((objectives, settings, initial, ends, columns, which, span))
     count, B = state.lost.shape[0], step.lanes
-    _, read = used(step.jaxpr)
 
     def kernel(*refs: Any) -> None:
         fixed, outputs = refs[: len(inputs)], refs[len(inputs) + len(changed) :]
@@ -185,9 +186,7 @@ def play(
                 (tokens, [lanes, m]),
             ]
             refs = [(ref, before) for tree, before in groups for ref in jax.tree.leaves(tree)]
-            arrays: list[Any] = [partial(load, *ref) for ref in refs]
-            if EAGER:
-                arrays = [a() if v in read else None for a, v in zip(arrays, variables, strict=False)]
+            arrays = [partial(load, *ref) for ref in refs]  # when they are needed: fewer registers, more warps
             objective_count = len(jax.tree.leaves(objectives))
             results = evaluate(step.jaxpr, [*arrays, x_sum, lost, until, *own, *role, start, k], objective_count)
             going = k < until
