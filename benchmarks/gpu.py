@@ -51,7 +51,7 @@ from amble.simulation.running import begin
 
 N, M, SEEDS = 20, 5, 64
 LANES = 256 if ON_CPU else 65_536
-HOPS, HOPS_SLOW = (512, 64) if ON_CPU else (4096, 512)  # per piece; of methods whose hops take longer
+HOPS, HOPS_SLOW = (512, 64) if ON_CPU else (4096, 1024)  # per piece; of methods whose hops take longer
 COPY_BYTES = 1 << (27 if ON_CPU else 34)
 REPEATS = 5
 CLOCK = time.process_time if ON_CPU else time.perf_counter  # a GPU's work is not in a process's CPU time

@@ -88,9 +88,10 @@ class Lanes:
     @staticmethod
     def way_of(method: Method, problem: Problem) -> str:
         """How the lanes go through their hops; `ONE_KERNEL` only where a kernel can be written for the visit."""
-        if need("jax", "sim").default_backend() == "cpu":
+        backend = need("jax", "sim").default_backend()
+        if backend == "cpu":
             return IN_TURN if _searches(method, problem) else TOGETHER
-        return ONE_KERNEL
+        return ONE_KERNEL if backend == "gpu" else TOGETHER
 
     def _pad(self, column: Any) -> Any:
         """Copies of the first lane, up to a power of two."""
