@@ -1,6 +1,8 @@
-"""Rewrites the tables of docs/benchmarks.md from docs/benchmarks.json and benchmarks/history: python docs/measured.py
+"""Rewrites the tables of docs/benchmarks.md from docs/benchmarks.json, docs/gpu.json and benchmarks/history:
+python docs/measured.py
 
-A table is between the comments <!-- measured: NAME --> and <!-- end -->. `make bench` rewrites docs/benchmarks.json.
+A table is between the comments <!-- measured: NAME --> and <!-- end -->. `make bench` rewrites docs/benchmarks.json, and
+`python benchmarks/gpu.py --write` docs/gpu.json.
 """
 
 import json
@@ -14,6 +16,7 @@ sys.path.insert(0, str(DOCS.parent / "benchmarks"))
 
 from measure import HEADS, Row, cells, ratio_text
 
+GPU = DOCS / "gpu.json"
 KEPT, PAGE, HISTORY = DOCS / "benchmarks.json", DOCS / "benchmarks.md", DOCS.parent / "benchmarks" / "history"
 BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 CHANGED = 0.05  # a smaller change of a time is not called one
@@ -21,7 +24,8 @@ CHANGED = 0.05  # a smaller change of a time is not called one
 
 def blocks(kept: dict[str, Any], releases: dict[str, dict[str, Any]]) -> dict[str, str]:
     """Every table by its name."""
-    return {"ratios": _ratios(kept["groups"]), "machine": _machine(kept["groups"]), "release": _release(kept, releases)}
+    groups = kept["groups"]
+    return {"ratios": _ratios(groups), "machine": _machine(groups), "release": _release(kept, releases), "gpu": _gpu()}
 
 
 def rewritten(page: str, tables: dict[str, str]) -> str:
@@ -63,6 +67,19 @@ def _machine(groups: dict[str, Any]) -> str:
     for place, titles in machines.items():
         shown.append(f"Measured on {place}." if len(machines) == 1 else f"{', '.join(titles)}: measured on {place}.")
     return "\n\n".join(shown)
+
+
+def _gpu() -> str:
+    """Hops per second on a GPU, and what they were measured on."""
+    kept = json.loads(GPU.read_text())
+    rows = []
+    for method, p, lanes, engine, rate, state, _, copied_s, share, _ in kept["lines"]:
+        rows.append([method, str(p), f"{lanes:,}", engine, f"{rate / 1e6:,.0f}", f"{state:,}", f"{share:.0%}"])
+        copies = f"{copied_s / 1e12:.1f} TB/s"
+    heads = ["method", "unknowns", "runs at once", "engine", "million hops/s", "bytes of state per hop", "of the bound"]
+    versions = f"{kept['device']}; amble {kept['amble']}, NumPy {kept['numpy']}, Python {kept['python']}"
+    agents = f"{kept['agents']} agents, {kept['tokens']} tokens, float64"
+    return f"{_table(heads, rows)}\n\n{agents}. Measured on {kept['date']}: {versions}. A copy moves {copies}."
 
 
 def _release(kept: dict[str, Any], releases: dict[str, dict[str, Any]]) -> str:

@@ -9,6 +9,7 @@ import pytest
 import amble
 from amble import engines, methods, networks
 from amble.engines import compiled
+from amble.methods.rounding import lost
 from amble.testing import methods as testing
 
 N, P = 8, 4
@@ -211,8 +212,8 @@ def test_one_agent_with_one_token_is_the_centralised_answer(method):
     hops = {"rounds" if methods.is_round(method) else "hops": 1500}
     run = amble.simulate(method, problem, networks.ring(1), engine="plain", every=1500, progress=False, **hops)
     best = np.linalg.solve(f.A, f.b)
-    assert relative(run.model, best) < 1e-8
-    assert relative(run.models[0], best) < 1e-8  # at the optimum a gradient step leads nowhere
+    assert relative(run.model, best) < 1e-8 + lost(method)
+    assert relative(run.models[0], best) < 1e-8 + lost(method)  # at the optimum a gradient step leads nowhere
     assert run.history["comm_units"][-1] == (0 if not methods.is_round(method) or method.hears != "mean" else 3000)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import amble
 from amble import methods, networks
+from amble.methods.rounding import lost
 from amble.simulation.experiment import Experiment, read
 from amble.testing.methods import leaves_of
 from test_methods import ENGINES, EXACT, FORMS, NETWORK, PROBLEM, N, P, go, limits, relative
@@ -64,7 +65,7 @@ def test_the_initial_model_does_not_move_the_limit_of_exact_methods(name):
 def test_the_initial_model_does_not_move_the_limit_of_penalty_methods(name):
     method = FORMS[name] if name != "PW-ADMM, own" else amble.PWADMM(beta=1.0, tokens=1, form="own")
     far, near = (go(method, 6000, every=6000, **options).model for options in ({"start": START}, {}))
-    assert relative(far, near) < 1e-8
+    assert relative(far, near) < 1e-8 + 2 * lost(method)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -103,7 +104,7 @@ def test_agents_who_agree_on_the_initial_model_stay_there(name, rows):
         return
     problem, best = noiseless(rows)
     run = go(FORMS[name], 90, problem, start=best)
-    near = 1e-7 if name == "DATOS" else 1e-9
+    near = (1e-7 if name == "DATOS" else 1e-9) + lost(FORMS[name]) * np.abs(best).max()
     assert np.abs(run.consensus - best).max() < near
     assert np.abs(run.models - best).max() < near
     assert np.abs(go(FORMS[name], 90, problem).consensus - best).max() > 0.1  # and from zero they have a way to go

@@ -29,6 +29,13 @@ class Float(NamedTuple):
 FLOATS = {"float32": Float(24, -149, 3.4028234663852886e38), "float16": Float(11, -24, 65504.0)}
 NUMBER_BYTES = {"float64": 8, "float32": 4, "float16": 2, "int8": 1}
 TYPES = tuple(NUMBER_BYTES)
+# how far a number may be from the one that is sent, as a share of the largest beside it
+LOSSES = {"float64": 0.0, "float32": 2.0**-23, "float16": 2.0**-10, "int8": 2.0**-6}
+
+
+def lost(method: object) -> float:
+    """What the messages of a method lose, as a share of their largest number."""
+    return LOSSES[getattr(method, "message", "float64")]
 
 
 def message_bytes(kind: str, p: int) -> int:
