@@ -188,7 +188,7 @@ def device() -> str:
 
 
 def measured(case: Case, other: Case) -> tuple[dict[str, list[float]], float]:
-    """Seconds of each piece, one after the other, by name; the copy's bytes per second. `other` is for the bare loop."""
+    """Seconds of each piece, one after the other, by name; the copy's bytes per second. `other` is for `bare`."""
     copy, copied = copier()
     pieces = {"bare": bare(other), "lanes": ours(case)}
     works = {name: work for name, (work, _) in pieces.items()} | {"copy": copy}

@@ -494,7 +494,9 @@ def test_an_agent_needs_none_of_the_large_libraries(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("label", [label for label, kind in methods.METHODS.items() if methods.walks(kind) and label != "MHLJ"])
+@pytest.mark.parametrize(
+    "label", [label for label, kind in methods.METHODS.items() if methods.walks(kind) and label != "MHLJ"]
+)
 def test_every_method_with_tokens_can_be_written_for_agents(tmp_path, label):
     own = made(method={"name": label}).agent("a")
     own.write(tmp_path)

@@ -41,7 +41,8 @@ def gradient_methods():
     for kind in METHODS.values():
         for form in choices(kind).get("form", (None,)):
             method = kind() if form is None else kind(form=form)
-            if form not in ("auto", "inexact") and set(method.work) == {"grad"}:  # inexact takes a Hessian times a vector
+            # the inexact form takes a Hessian times a vector
+            if form not in ("auto", "inexact") and set(method.work) == {"grad"}:
                 yield pytest.param(method, id=method.label)
 
 

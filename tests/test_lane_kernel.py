@@ -1,4 +1,4 @@
-"""The kernel that takes lanes through their hops on a GPU, interpreted on a CPU, equals the loop; and it can be built."""
+"""The kernel that takes lanes through their hops on a GPU, interpreted on a CPU, equals the loop; it can be built."""
 
 from dataclasses import replace
 
@@ -183,4 +183,5 @@ def test_lanes_at_one_agent_with_a_large_loss_read_it_together_on_a_gpu():
     own, network, columns, meets = lanes_of("API-BCD", problem)
     machine = Lanes(own, [problem] * LANES, [network] * LANES, None, meets)
     text = built(machine, columns)
-    assert "triton" in text and "sort" in text
+    assert "triton" in text
+    assert "sort" in text

@@ -1,8 +1,8 @@
 """A traced function on arrays whose sides are powers of two: what a GPU kernel of Triton computes with.
 
 Every array is padded at the ends of its axes. What is in the padding is arbitrary, and nothing reads it: sums, products
-and extremes over an axis leave it out. An argument may be said to have zeros there, which makes products with it cheaper.
-A function of other operations than these is refused, before anything is computed.
+and extremes over an axis leave it out. An argument may be said to have zeros there, which makes products with it
+cheaper. A function of other operations than these is refused, before anything is computed.
 """
 
 from collections.abc import Callable, Sequence
@@ -169,7 +169,7 @@ def _reduce(equation: Any, operands: Any) -> Any:
 
 
 def _dot(equation: Any, operands: Any, clean: Sequence[bool] = (False, False)) -> Any:
-    """The product of an array with one that has some of its axes, as a sum: of a matrix and a vector, or two vectors."""
+    """The product of an array with one that has some of its axes: of a matrix and a vector, or of two vectors."""
     import jax.numpy as jnp
 
     shape, places, summed = _product(equation)

@@ -22,6 +22,14 @@ LANES = 8  # per program, at most
 ENTRIES_MAX = 1 << 31  # of an array: places are numbers of 32 bits
 
 
+def shape_of(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array's shape and type, without numbers."""
+    import jax
+
+    made: Any = jax.ShapeDtypeStruct  # JAX has no types for it
+    return made(shape, dtype)
+
+
 class Traced(NamedTuple):
     """The step of a hop for the lanes of one program, and how many these are."""
 
@@ -42,7 +50,7 @@ def traced(step: Step, lanes: int, rows: tuple[Tree, ...], same: tuple[Any, ...]
     import jax
 
     def of(count: int, most: int = 0) -> Traced:
-        own = jax.tree.map(lambda a: jax.ShapeDtypeStruct((count, *a.shape), a.dtype), rows)
+        own = jax.tree.map(lambda a: shape_of((count, *a.shape), a.dtype), rows)
         both = jax.vmap(step, (*(0 for _ in rows), *(None for _ in same)))
         closed, shapes = jax.make_jaxpr(both, return_shape=True)(*own, *same)
         if closed.consts:
@@ -171,7 +179,7 @@ def play(
         variables = step.jaxpr.invars
 
         def next_of(row: Any) -> list[Any]:
-            """Agents, tokens and, where tokens meet, roles. They are read a hop ahead, so that nothing waits for them."""
+            """Agents, tokens and, where tokens meet, roles: read a hop ahead, so that nothing waits for them."""
             at_row = jnp.full((B,), row, jnp.int32)
             return [load(each, [at_row, column_of]).astype(jnp.int32) for each in columns]
 
@@ -196,7 +204,8 @@ def play(
                 place, inside = places(ref, before)
                 on = jnp.broadcast_to(going.reshape((B, *(1 for _ in ref.shape[len(before) :]))), results[n].shape)
                 inside = on if inside is None else inside & on
-                triton.store(place, results[n], mask=inside)
+                store: Any = triton.store
+                store(place, results[n], mask=inside)
             if not interpreted:  # what the next hop reads may have been written by another thread of this program
                 triton.debug_barrier()
             return results[-2], results[-1], ahead
@@ -213,7 +222,7 @@ def play(
         grid=(count // B,),
         in_specs=[anywhere] * (len(inputs) + len(changed)),
         out_specs=[anywhere] * len(changed),
-        out_shape=[jax.ShapeDtypeStruct(array.shape, array.dtype) for array in changed],
+        out_shape=[shape_of(array.shape, array.dtype) for array in changed],
         input_output_aliases={len(inputs) + n: n for n in range(len(changed))},
         compiler_params=None if interpreted else triton.CompilerParams(num_warps=step.warps),
         interpret=interpreted,

@@ -12,8 +12,8 @@ from amble.engines.compiled import _begin, _put, _read, _take, hear
 from amble.methods import Method, agrees, is_round, rules
 from amble.methods.parameters import with_traced
 
-# how lanes go through their hops: together, or in turn; together, and those at one agent read its loss once; together in
-# one kernel, where that can be, else by agent or together; the same kernel without a GPU, for tests
+# how lanes go through their hops: together, or in turn; together, and those at one agent read its loss once; together
+# in one kernel, where that can be, else by agent or together; the same kernel without a GPU, for tests
 TOGETHER, IN_TURN, BY_AGENT, ONE_KERNEL, INTERPRETED = "together", "in turn", "by agent", "one kernel", "interpreted"
 RECORDS = 1 << 9  # pauses at most in one piece, which is what a run of 4,096 hops has
 
@@ -145,7 +145,7 @@ def piece() -> Any:
             f: Tree, mine: Any, slot: Tree, visitor: Tree, x_sum: Any, lost: Any, end: Any, settings: Any, role: Any,
             penalty: Any, initial: Array, k: Any,
         ) -> Any:  # fmt: skip
-            """What hop k changes in one lane; the rows of the agent, the slot and the token are for lanes that go on."""
+            """What hop k changes in one lane; rows of the agent, the slot and the token are for lanes that go on."""
             rule: Any = rules(with_traced(shape.method, settings), initial, penalty, shape.meets)
             new, slot, token = act(rule, role, f, mine, slot, visitor)
             x_sum = kept(k < end, x_sum + (new.x - mine.x), x_sum)
@@ -194,15 +194,15 @@ def piece() -> Any:
             """The shapes of what the visit of one lane reads of its own; see `visited`."""
             depths = (shared.objectives, 1 + several), (state.agents, 2), (state.slots, 3), (state.tokens, 2)
             parts = [
-                jax.tree.map(lambda a, d=d: jax.ShapeDtypeStruct(a.shape[d:], a.dtype), tree) for tree, d in depths
+                jax.tree.map(lambda a, d=d: lane_kernel.shape_of(a.shape[d:], a.dtype), tree) for tree, d in depths
             ]
             rest = state.x_sum, state.lost, at.ends, lanes.settings
-            parts += [jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), each) for each in rest]
-            return *parts, jax.ShapeDtypeStruct((), np.int32) if shape.meets else None
+            parts += [jax.tree.map(lambda a: lane_kernel.shape_of(a.shape[1:], a.dtype), each) for each in rest]
+            return *parts, lane_kernel.shape_of((), np.int32) if shape.meets else None
 
         kernel = None
         if way in (ONE_KERNEL, INTERPRETED) and not rounds and shared.penalty is None:
-            same = None, shared.initial, jax.ShapeDtypeStruct((), np.int64)
+            same = None, shared.initial, lane_kernel.shape_of((), np.int64)
             kernel = lane_kernel.traced(visited, at.state.lost.shape[0], rows_of(at.state), same)
         by_agent = way == BY_AGENT or (
             way == ONE_KERNEL and kernel is None and not rounds and lane_groups.pays(rows_of(at.state)[0])

@@ -51,6 +51,7 @@ def _written(array: Any, place: Any, rows: Any, interpreted: bool) -> Any:
     from jax.experimental.pallas import triton
 
     count, width = array.shape
+    shape = jax.eval_shape(lambda: array)
     tile = min(TILE, padded((width,))[0])
 
     def kernel(place: Any, rows: Any, _: Any, array: Any) -> None:
@@ -68,7 +69,7 @@ def _written(array: Any, place: Any, rows: Any, interpreted: bool) -> Any:
         grid=(len(rows), -(-width // tile)),
         in_specs=[anywhere] * 3,
         out_specs=anywhere,
-        out_shape=jax.ShapeDtypeStruct(array.shape, array.dtype),
+        out_shape=shape,
         input_output_aliases={2: 0},
         compiler_params=None if interpreted else triton.CompilerParams(num_warps=4),
         interpret=interpreted,

@@ -222,7 +222,9 @@ def check_engines(method: Any) -> None:
     for name, (a, b) in (pairs | {key: (mine[key], yours[key]) for key in mine}).items():
         far = apart(a, b)
         require(
-            far <= ENGINES_APART + lost(method), method, f"{name} is not the same in the compiled and in the plain engine ({far:.0e})."
+            far <= ENGINES_APART + lost(method),
+            method,
+            f"{name} is not the same in the compiled and in the plain engine ({far:.0e}).",
         )
     require(
         apart(one.models.sum(axis=0), one.state.x_sum) <= 1e-12,
