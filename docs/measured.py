@@ -1,8 +1,8 @@
 """Rewrites the tables of docs/benchmarks.md from docs/benchmarks.json, docs/gpu.json and benchmarks/history:
 python docs/measured.py
 
-A table is between the comments <!-- measured: NAME --> and <!-- end -->. `make bench` rewrites docs/benchmarks.json, and
-`python benchmarks/gpu.py --write` docs/gpu.json.
+A table is between the comments <!-- measured: NAME --> and <!-- end -->. `make bench` rewrites docs/benchmarks.json,
+and `python benchmarks/gpu.py --write` docs/gpu.json.
 """
 
 import json
