@@ -223,3 +223,17 @@ def test_what_is_kept_is_whole_and_not_without_end(tmp_path, monkeypatch):
     (second.own / "4-cache").write_bytes(b"whole")
     keep(second)
     assert (first.kept / "4-cache").read_bytes() == b"whole"
+
+
+def test_a_visit_that_xla_cannot_compile_as_one_kernel_is_compiled_without():
+    """The inexact form of Relay on logistic rows of 100 columns: XLA fuses a sum over the rows in a way that it cannot
+    put into a kernel."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 100))
+    labels = (X[:, 0] + rng.normal(size=600) > 0).astype(int)
+    problem = amble.Problem.from_arrays(X, labels, task="classification", agents=4, ridge=1e-2)
+    both = [
+        amble.simulate(amble.Relay(form="inexact"), problem, "ring", hops=40, engine=engine, progress=False)
+        for engine in ("compiled", "plain")
+    ]
+    np.testing.assert_allclose(both[0].consensus, both[1].consensus, rtol=0, atol=1e-12)

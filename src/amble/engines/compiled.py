@@ -40,6 +40,7 @@ class Compiled:
             self.penalty = self.jax.device_put(problem.penalty)  # None is a tree without leaves
             self.links = self.jax.device_put(_links(method, network)) if is_round(method) else ()
         self._block: tuple[Any, int, Any] = (None, -1, None)  # of which schedule, which block, its columns
+        self._whole = True  # whether the loop may be one kernel
         self._called: set[str] = set()  # what was compiled by now, and need not be looked for in the cache
 
     def start(self) -> State:
@@ -60,12 +61,24 @@ class Compiled:
                     columns = (schedule.agent, schedule.token, *(() if schedule.role is None else (schedule.role,)))
                     self._block = (schedule, number, tuple(self._piece(column, number) for column in columns))
                 span = (begin - number * BLOCK, stop - number * BLOCK, number * BLOCK)
-                state, _ = _hops()(
-                    self.shape, self.settings, self.objectives, state, self.initial, self.penalty, self._block[2], *span
-                )
+                state = self._played(state, span)
                 begin = stop
             self.jax.block_until_ready(state.x_sum)
         return state
+
+    def _played(self, state: State, span: tuple[int, int, int]) -> State:
+        """The state after the hops of a span of the block. XLA cannot compile every visit as one kernel, and says so
+        only when it tries: then the loop is not one."""
+        same = self.settings, self.objectives, state, self.initial, self.penalty, self._block[2]
+        try:
+            after, _ = _hops()(self.shape, *same, *span, whole=self._whole)
+        except self.jax.errors.JaxRuntimeError:
+            if not self._whole or "advance" in self._called:
+                raise
+            self._whole = False
+            after, _ = _hops()(self.shape, *same, *span, whole=False)
+        played: State = after
+        return played
 
     def _compiling(self, what: str) -> AbstractContextManager[Any]:
         """Around the call of a program. What is there already is traced no more, so it needs only its arithmetic."""
@@ -189,6 +202,7 @@ def _hops() -> Any:
         begin: Any,
         end: Any,
         offset: Any,
+        whole: bool = True,
     ) -> tuple[State, Any]:
         meets = len(columns) > 2
 
@@ -229,10 +243,10 @@ def _hops() -> Any:
         rule = rules(with_traced(method, settings), initial, penalty, meets)
         _, _, _, *rows = ahead(state, columns, begin)
         own = knows(objectives, "agent")  # a loss of the user's own may compute anything
-        small = not own and is_simple(rule.visit, _take(objectives, 0), *rows)
+        small = whole and not own and is_simple(rule.visit, _take(objectives, 0), *rows)
         return one_kernel(loop, state, fixed) if small else (loop(state, fixed), None)
 
-    return jax.jit(hops, static_argnums=0, donate_argnums=3)
+    return jax.jit(hops, static_argnums=0, static_argnames="whole", donate_argnums=3)
 
 
 def _links(method: RoundMethod, network: Network) -> dict[str, Any]:
