@@ -6,7 +6,7 @@ AMBLE_DATA=folder python benchmarks/parallel.py cpusmall --again
 python benchmarks/parallel.py --family logistic separable --tokens 1 2 10   # generated rows, shown and not kept
 
 Each seed has a network, link times and a closed walk of its own. The accuracy is a distance of 1e-6 from the optimum,
-for good; on usps, whose 2,570 unknowns take the inexact form, a test accuracy of at most 0.1 % below the optimum's.
+for good; on usps, whose 2,570 unknowns take the scalar form, a test accuracy of at most 0.1 % below the optimum's.
 `python docs/parallel.py` writes the tables of docs/relay.md.
 """
 

@@ -58,9 +58,9 @@ def test_the_published_rule_stalls_and_the_tracked_one_recovers(monkeypatch):
 
 
 def test_softmax_with_one_label_an_agent_converges():
-    """Digits, ten agents with one digit each: 650 unknowns, too many for the full form."""
+    """Digits, ten agents with one digit each: 650 unknowns, so Relay takes its scalar form."""
     problem = amble.split(amble.load("digits"), agents=10, how="by-label", ridge=1e-2)
-    assert amble.Relay().for_problem(problem).form == "inexact"
-    run = amble.simulate(amble.Relay(form="scalar"), problem, hops=3_000, every=1_000)
+    run = amble.simulate(amble.Relay(), problem, hops=3_000, every=1_000)
+    assert run.method.form == "scalar"
     assert run.history["distance"][-1] < 1e-6
     assert np.all(np.diff(run.history["distance"]) < 0)

@@ -100,8 +100,6 @@ def test_random_problems_converge(seed):
         assert found.history["distance"][-1] < 1e-3
 
 
-def test_auto_takes_it_for_many_unknowns_of_softmax_alone():
+def test_auto_does_not_take_it_as_nothing_guards_its_step():
     problem = amble.split(amble.load("digits"), agents=10)
-    assert amble.Relay().for_problem(problem).form == "inexact"
-    few = amble.split(amble.load("breast_cancer"), agents=5)
-    assert amble.Relay().for_problem(few).form == "full"
+    assert amble.Relay().for_problem(problem).form == "scalar"

@@ -72,10 +72,9 @@ class Relay:
         v = L z - grad f_i(z),  w = L,   L = smoothness of f_i
 
     where
-        form  auto takes full up to 500 unknowns (a message of 1 MB) if all agents' gifts fit in 1 GB, then inexact for
-              logistic and softmax, else scalar; gradient where nothing else goes. A problem with l1= or positive=
-              takes full up to 1,000 unknowns (4 MB), and no other form:
-              z = argmin 1/2 z' weight z - total' z + N l1 |z|_1
+        form  auto takes full up to 500 unknowns (a message of 1 MB) if all agents' gifts fit in 1 GB, then scalar;
+              gradient where nothing else goes. A problem with l1= or positive= takes full up to 1,000 unknowns (4 MB),
+              and no other form:  z = argmin 1/2 z' weight z - total' z + N l1 |z|_1
         beta  starts at the mean curvature of f_i; r = |x' - z|, s = |z - z_last|: beta 1.5 times up if r > 3 s, down if
               s > 3 r, within 1e-3 .. 1e3 of the curvature, and frozen once both are below 1e-9 |z|; inexact: from an
               agent's third visit on
@@ -139,8 +138,6 @@ class Relay:
         small = p <= FULL_UP_TO and problem.agents * p * p <= HELD_UP_TO
         if small and have("hessian") and have("grad"):
             return replace(self, form="full")
-        if bends_within_bounds(problem):
-            return replace(self, form="inexact")
         return replace(self, form="scalar" if have("prox") and have("curvature") else "gradient")
 
     @property
