@@ -233,7 +233,8 @@ def rows(lanes: int) -> Iterator[Row]:
             for own, bare in zip(seconds["lanes"], seconds["bare"], strict=True)
         ]  # fmt: skip
         what = f"a hop of {label}, {lanes:,} lanes (N={N}, p={p}, M={M})"
-        ratios.append(ratio_of(what, "bare lanes under vmap", pairs, "us"))
+        against = "bare lanes under vmap" if other is case else f"{few:,} bare lanes under vmap"
+        ratios.append(ratio_of(what, against, pairs, "us"))
     print()
     yield from ratios
 

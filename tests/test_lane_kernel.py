@@ -10,7 +10,7 @@ import pytest
 import amble
 from amble import methods
 from amble.compiling.padded import Refused, evaluate, largest, padded
-from amble.engines import lane_groups, lane_program, row_kernel
+from amble.engines import lane_groups, lane_kernel, lane_program, row_kernel
 from amble.engines.lane_program import BY_AGENT, INTERPRETED, ONE_KERNEL, TOGETHER
 from amble.engines.lanes import Lanes
 from amble.schedule.many import plan_many
@@ -103,6 +103,34 @@ def test_a_visit_that_searches_or_solves_stays_in_the_loop():
         own, network, columns, meets = lanes_of(label, problem)
         text = built(Lanes(own, [problem] * LANES, [network] * LANES, None, meets), columns)
         assert "triton" not in text
+
+
+@pytest.mark.parametrize("way", [INTERPRETED, BY_AGENT])
+def test_many_lanes_of_which_one_diverges_and_one_has_ended(way, monkeypatch):
+    """Several programs of several lanes each, from the middle of the schedules on."""
+    played_by_kernel = []
+    play = lane_kernel.play
+    monkeypatch.setattr(lane_kernel, "play", lambda *given: played_by_kernel.append(given) or play(*given))
+    network, count, offset = amble.networks.random(AGENTS, 0.6), 20, 12
+    own = [amble.WPG(alpha=alpha, tokens=2) for alpha in (*np.linspace(0.05, 0.5, count - 1), 1e6)]
+    runs = [begin(own[0], SQUARES[0], network, seed=seed) for seed in range(5)]
+    names = ("agent", "token", *(("role",) if runs[0].meets else ()))
+    schedules = plan_many([trip(run) for run in runs], hops=offset + HOPS)
+    columns = [np.stack([getattr(each, name)[offset:] for each in schedules]) for name in names]
+    ends, never, found = np.full(count, offset + HOPS), np.zeros(2, bool), []
+    ends[3] = offset
+    for each in (TOGETHER, way):
+        machine = Lanes(own, [SQUARES[0]] * count, [network] * count, None, runs[0].meets)
+        machine.way = each
+        pauses = np.array([offset, offset + 7, offset + HOPS])
+        at = machine.start(ends)
+        at, models, _ = machine.advance(at, columns, np.arange(count) % 5, offset, pauses, never, never, 0.0)
+        found.append((models[:-1], np.asarray(at.state.lost)[:count]))
+    assert bool(played_by_kernel) == (way == INTERPRETED)
+    np.testing.assert_array_equal(found[1][1], found[0][1])
+    assert found[0][1][-1] >= offset
+    assert not found[0][0][3].any()
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("way", [INTERPRETED, BY_AGENT])

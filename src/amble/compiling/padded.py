@@ -52,6 +52,8 @@ def largest(jaxpr: Any) -> int:
             raise Refused(name)
         if name == "select_n" and equation.invars[0].aval.dtype != bool:
             raise Refused("a choice by a number")
+        if name in ("slice", *NEUTRAL) and not np.issubdtype(equation.invars[0].aval.dtype, np.floating):
+            raise Refused("a sum of whole numbers")
         if name in RULES:
             RULES[name](equation, None)
         shapes = [variable.aval.shape for variable in (*equation.invars, *equation.outvars)]
@@ -84,13 +86,18 @@ def evaluate(jaxpr: Any, arguments: Sequence[Array | Callable[[], Array]], zeros
         elif name == "dot_general":
             flags = [_is_variable(variable) and variable in clean for variable in equation.invars]
             values[equation.outvars[0]] = _dot(equation, operands, flags)
-        elif name == "div" and not _is_variable(equation.invars[1]):  # a product is much faster
+        elif name == "div" and _divides_by_number(equation):  # a product is much faster
             values[equation.outvars[0]] = operands[0] * _constant(equation.invars[1], invert=True)
         elif name in ELEMENTWISE:
             values[equation.outvars[0]] = equation.primitive.bind(*operands, **equation.params)
         else:
             values[equation.outvars[0]] = RULES[name](equation, operands)
     return [value(variable) for variable in jaxpr.outvars]
+
+
+def _divides_by_number(equation: Any) -> bool:
+    divisor = equation.invars[1]
+    return not _is_variable(divisor) and bool(np.issubdtype(divisor.aval.dtype, np.floating)) and bool(divisor.val != 0)
 
 
 def _is_variable(variable: Any) -> bool:

@@ -73,7 +73,7 @@ class Compiled:
         try:
             after, _ = _hops()(self.shape, *same, *span, whole=self._whole)
         except self.jax.errors.JaxRuntimeError:
-            if not self._whole or "advance" in self._called:
+            if not self._whole or "advance" in self._called or state.x_sum.is_deleted():
                 raise
             self._whole = False
             after, _ = _hops()(self.shape, *same, *span, whole=False)

@@ -15,9 +15,8 @@ from amble.arrays import Tree
 from amble.compiling.padded import Refused, evaluate, largest, padded, used
 from amble.engines import State
 
-NUMBERS = 1 << 12  # of the largest array that a program may work on: it must fit the registers of its threads
+NUMBERS = 1 << 10  # of the largest array that a program may work on: it must fit the registers of one warp
 READ_BEST = 1 << 11  # numbers that the lanes of a program read in a hop: fewer or more are slower (on an H200)
-NUMBERS_WARP = 1 << 10  # of the largest array for one warp; beyond, a program has four
 LANES = 8  # per program, at most
 ENTRIES_MAX = 1 << 31  # of an array: places are numbers of 32 bits
 
@@ -36,10 +35,9 @@ class Traced(NamedTuple):
     jaxpr: Any
     structure: Any  # of its results
     lanes: int
-    warps: int
 
 
-Step = Callable[..., Tree]  # step(f, agent, slot, token, x_sum, lost, ends, settings, role, initial, k)
+Step = Callable[..., Tree]  # step(f, agent, slot, token, x_sum, lost, ends, settings, role, penalty, initial, k)
 
 
 def traced(step: Step, lanes: int, rows: tuple[Tree, ...], same: tuple[Any, ...]) -> Traced | None:
@@ -49,13 +47,13 @@ def traced(step: Step, lanes: int, rows: tuple[Tree, ...], same: tuple[Any, ...]
     """
     import jax
 
-    def of(count: int, most: int = 0) -> Traced:
+    def of(count: int) -> Traced:
         own = jax.tree.map(lambda a: shape_of((count, *a.shape), a.dtype), rows)
         both = jax.vmap(step, (*(0 for _ in rows), *(None for _ in same)))
         closed, shapes = jax.make_jaxpr(both, return_shape=True)(*own, *same)
         if closed.consts:
             raise Refused("a constant array")
-        return Traced(closed.jaxpr, jax.tree.structure(shapes), count, 1 if count * most <= NUMBERS_WARP else 4)
+        return Traced(closed.jaxpr, jax.tree.structure(shapes), count)
 
     if any(0 in a.shape for a in jax.tree.leaves((rows, same))):
         return None
@@ -66,9 +64,19 @@ def traced(step: Step, lanes: int, rows: tuple[Tree, ...], same: tuple[Any, ...]
             return None
         wanted = used(one.jaxpr)[1].intersection(one.jaxpr.invars)
         read = sum(int(np.prod(padded(variable.aval.shape))) for variable in wanted)
-        return of(min(lanes, LANES, 1 << max(0, (READ_BEST // read).bit_length() - 1)), most)
+        fitting = min(READ_BEST // read, NUMBERS // most)
+        return of(min(lanes, LANES, 1 << max(0, fitting.bit_length() - 1)))
     except Refused:
         return None
+
+
+def counts(state: State) -> bool:
+    """Whether numbers of 32 bits can count the places of a widened state."""
+    import jax
+
+    return all(
+        np.prod(padded(leaf.shape[-1:])) * np.prod(leaf.shape[:-1]) < ENTRIES_MAX for leaf in jax.tree.leaves(state)
+    )
 
 
 def widened(state: State) -> State:
@@ -113,7 +121,7 @@ def play(
     ends: Any,
     columns: tuple[Any, ...],  # agents, tokens and, where tokens meet, roles: one row per hop
     which: tuple[Any, Any],  # each lane's column, and its problem where there are several, or None
-    span: Any,  # the rows of the first hop and of the one after the last, and the hop of row 0
+    span: Any,  # the rows of the first hop and of the one after the last, and the hop of row 0; 64 bits
     interpreted: bool,
 ) -> State:
     """The state after the hops of a span, for lanes that have not ended."""
@@ -123,20 +131,17 @@ def play(
     from jax.experimental.pallas import triton
 
     kept = state.agents, state.slots, state.tokens
-    own = 1 if which[1] is None else 2  # axes of a loss that say whose it is
+    leading = 1 if which[1] is None else 2  # axes of a loss that say whose it is
 
     def whole(leaf: Any) -> Any:
         """A loss with zeros up to powers of two, so that it is read without looking what is padding."""
-        more = [(0, 0)] * own + [
-            (0, to - at) for at, to in zip(leaf.shape[own:], padded(leaf.shape[own:]), strict=True)
+        more = [(0, 0)] * leading + [
+            (0, to - at) for at, to in zip(leaf.shape[leading:], padded(leaf.shape[leading:]), strict=True)
         ]
         return jnp.pad(leaf, more)
 
     objectives = jax.tree.map(whole, objectives)
-    given = jax.tree.leaves((objectives, settings, initial, ends, columns, which, span))
     changed = jax.tree.leaves((kept, state.x_sum, state.lost))
-    if any(np.size(array) >= ENTRIES_MAX for array in (*given, *changed)):
-        raise ValueError("an array with more entries than a number of 32 bits can count")
     inputs, structure = jax.tree.flatten((objectives, settings, initial, ends, columns, which, span))
     count, B = state.lost.shape[0], step.lanes
 
@@ -176,6 +181,7 @@ def play(
         problem_of = [] if problem is None else [load(problem, [lanes])]
         start = load(initial, [])
         begin, stop, offset = (triton.load(span.at[jnp.asarray(n, jnp.int32)]) for n in range(3))
+        begin, stop = begin.astype(jnp.int32), stop.astype(jnp.int32)
         variables = step.jaxpr.invars
 
         def next_of(row: Any) -> list[Any]:
@@ -186,7 +192,7 @@ def play(
         def hop(row: Any, carried: Any) -> Any:
             x_sum, lost, here = carried
             (i, m, *role), ahead = here, next_of(row + 1)
-            k = (row + offset).astype(jnp.int64)
+            k = row.astype(jnp.int64) + offset
             groups = [
                 (objectives, [*problem_of, i]),
                 (agents, [lanes, i]),
@@ -197,6 +203,8 @@ def play(
             arrays = [partial(load, *ref) for ref in refs]  # when they are needed: fewer registers, more warps
             objective_count = len(jax.tree.leaves(objectives))
             results = evaluate(step.jaxpr, [*arrays, x_sum, lost, until, *own, *role, start, k], objective_count)
+            if not interpreted:  # no thread may write a row that another has yet to read
+                triton.debug_barrier()
             going = k < until
             for n, (ref, before) in enumerate(refs[objective_count:]):
                 if step.jaxpr.outvars[n] is variables[objective_count + n]:
@@ -224,7 +232,7 @@ def play(
         out_specs=[anywhere] * len(changed),
         out_shape=[shape_of(array.shape, array.dtype) for array in changed],
         input_output_aliases={len(inputs) + n: n for n in range(len(changed))},
-        compiler_params=None if interpreted else triton.CompilerParams(num_warps=step.warps),
+        compiler_params=None if interpreted else triton.CompilerParams(num_warps=1),
         interpret=interpreted,
     )(*inputs, *changed)
     (agents, slots, tokens), x_sum, lost = jax.tree.unflatten(

@@ -201,7 +201,8 @@ def piece() -> Any:
             return *parts, lane_kernel.shape_of((), np.int32) if shape.meets else None
 
         kernel = None
-        if way in (ONE_KERNEL, INTERPRETED) and not rounds and shared.penalty is None:
+        alike = not rounds and shared.penalty is None
+        if way in (ONE_KERNEL, INTERPRETED) and alike and lane_kernel.counts(at.state):
             same = None, shared.initial, lane_kernel.shape_of((), np.int64)
             kernel = lane_kernel.traced(visited, at.state.lost.shape[0], rows_of(at.state), same)
         by_agent = way == BY_AGENT or (
@@ -214,7 +215,7 @@ def piece() -> Any:
             after: State
             problem = lane.problem if several else None
             if kernel is not None:
-                span = jnp.stack([begin - offset, jnp.maximum(begin, stop) - offset, offset]).astype(np.int32)
+                span = jnp.stack([begin - offset, jnp.maximum(begin, stop) - offset, offset]).astype(np.int64)
                 return lane_kernel.play(
                     kernel, shared.objectives, state, lane.settings, shared.initial, ends, columns, (which, problem),
                     span, way == INTERPRETED,
@@ -239,7 +240,7 @@ def piece() -> Any:
                 (state, ends, settled, lap_model), models, local = carried
                 begin, end = points.pauses[s], points.pauses[s + 1]
                 state = hops(begin, jnp.minimum(end, jnp.max(ends)), state, lane, ends, which)
-                whole = lane_kernel.narrowed(state, at.state) if kernel else state
+                whole = lane_kernel.narrowed(state, at.state) if kernel is not None else state
                 model, mean = over(lambda lane, state: _model(shape, lane, shared, state), 0, 0)(lane, whole)
                 lost, going = state.lost >= 0, ends >= end
                 settled = settled | (over(still, 0, 0)(model, lap_model) & points.laps[s] & going & ~lost)
@@ -248,9 +249,11 @@ def piece() -> Any:
                 return Progress(state, ends, settled, lap_model), models.at[s].set(model), local.at[s].set(mean)
 
             none = jnp.zeros((len(points.laps), *at.lap_model.shape))
-            begun = at._replace(state=lane_kernel.widened(at.state)) if kernel else at
+            begun = at._replace(state=lane_kernel.widened(at.state)) if kernel is not None else at
             end, *records = jax.lax.fori_loop(0, points.count, pause, (begun, none, none))
-            return end._replace(state=lane_kernel.narrowed(end.state, at.state)) if kernel else end, *records
+            if kernel is not None:
+                end = end._replace(state=lane_kernel.narrowed(end.state, at.state))
+            return end, *records
 
         def still(model: Any, before: Any) -> Any:
             moved, length = (jnp.sqrt(jnp.sum(vector**2)) for vector in (model - before, model))

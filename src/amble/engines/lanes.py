@@ -1,15 +1,18 @@
 """Many runs as one compiled program: each is a lane, with a setting, a problem, a network and a schedule of its own.
 
 The lanes are runs of one shape: the same method but for the numbers of its formula, and problems of the same sizes.
-They go through the same hops or rounds, and a lane that has ended keeps its state. There are two ways:
+They go through the same hops or rounds, and a lane that has ended keeps its state. There are these ways:
 
-    together   a hop of every lane, then the next hop: one batched operation for all lanes
-    in turn    all hops of a lane, then the next lane
+    together     a hop of every lane, then the next hop: one batched operation for all lanes
+    in turn      all hops of a lane, then the next lane
+    one kernel   together, on a GPU, by programs that take a few lanes through all hops (lane_kernel.py)
+    by agent     together, but lanes at one agent read its loss once (lane_groups.py)
 
-On a GPU it is always together. On one CPU core, together takes 0.12 us per hop of API-BCD and 2.6 us of Relay (least
-squares, N = 20, p = 11, M = 5), in turn 1.1 and 4.9 us. But where a visit searches for its answer by Newton's method,
-together is no faster (34 to 45 us against 35, logistic, p = 31): all lanes wait for the one that takes most steps. In
-turn, a lane has the very digits of a single run; together, the last one or two may differ.
+On a GPU it is one kernel where a visit is light, by agent where the loss is large, else together. On one CPU core,
+together takes 0.12 us per hop of API-BCD and 2.6 us of Relay (least squares, N = 20, p = 11, M = 5), in turn 1.1 and
+4.9 us. But where a visit searches for its answer by Newton's method, together is no faster (34 to 45 us against 35,
+logistic, p = 31): all lanes wait for the one that takes most steps. In turn, a lane has the very digits of a single
+run; together, the last one or two may differ.
 """
 
 from collections.abc import Sequence
