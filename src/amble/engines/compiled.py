@@ -70,10 +70,11 @@ class Compiled:
         """The state after the hops of a span of the block. XLA cannot compile every visit as one kernel, and says so
         only when it tries: then the loop is not one."""
         same = self.settings, self.objectives, state, self.initial, self.penalty, self._block[2]
+        sums: Any = state.x_sum
         try:
             after, _ = _hops()(self.shape, *same, *span, whole=self._whole)
         except self.jax.errors.JaxRuntimeError:
-            if not self._whole or "advance" in self._called or state.x_sum.is_deleted():
+            if not self._whole or "advance" in self._called or sums.is_deleted():
                 raise
             self._whole = False
             after, _ = _hops()(self.shape, *same, *span, whole=False)
