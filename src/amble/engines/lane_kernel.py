@@ -33,7 +33,6 @@ class Traced(NamedTuple):
     """The step of a hop for the lanes of one program, and how many these are."""
 
     jaxpr: Any
-    structure: Any  # of its results
     lanes: int
 
 
@@ -50,10 +49,10 @@ def traced(step: Step, lanes: int, rows: tuple[Tree, ...], same: tuple[Any, ...]
     def of(count: int) -> Traced:
         own = jax.tree.map(lambda a: shape_of((count, *a.shape), a.dtype), rows)
         both = jax.vmap(step, (*(0 for _ in rows), *(None for _ in same)))
-        closed, shapes = jax.make_jaxpr(both, return_shape=True)(*own, *same)
+        closed = jax.make_jaxpr(both)(*own, *same)
         if closed.consts:
             raise Refused("a constant array")
-        return Traced(closed.jaxpr, jax.tree.structure(shapes), count)
+        return Traced(closed.jaxpr, count)
 
     if any(0 in a.shape for a in jax.tree.leaves((rows, same))):
         return None
