@@ -3,6 +3,7 @@
 python benchmarks/gpu.py                     # 65,536 lanes on a GPU; few lanes on one core of a CPU, half a minute
 python benchmarks/gpu.py --lanes 4096        # so many lanes
 python benchmarks/gpu.py --write             # on a GPU: keep the table in docs/gpu.json
+python benchmarks/gpu.py --check             # first each method's lanes on this device, beside engine="plain"
 
 A lane is a run with its own setting, and one of 64 schedules (seeds); all lanes have the same losses, least squares.
 Three things are timed in turn:
@@ -40,8 +41,10 @@ import numpy as np
 from measure import Row, check_equal, clocked, parser, ratio_of, table
 
 import amble
+from amble import methods
 from amble.engines import State, act
 from amble.engines.lanes import Lanes
+from amble.engines.plain import Plain
 from amble.methods import rules
 from amble.methods.parameters import traced, with_traced
 from amble.problem.problem import Problem
@@ -92,7 +95,7 @@ def make(method: Any, p: int, lanes: int, walk: str | None, hops: int = HOPS) ->
 
 def which(case: Case) -> Any:
     """Each lane's schedule."""
-    return np.arange(case.lanes) % SEEDS
+    return np.arange(case.lanes) % len(case.columns[0])
 
 
 def settings_of(case: Case) -> dict[str, Any]:
@@ -239,6 +242,42 @@ def rows(lanes: int) -> Iterator[Row]:
     yield from ratios
 
 
+def check() -> None:
+    """Lanes of every method without rounds, of few unknowns and of many, beside the same runs one by one in NumPy."""
+    rng, seeds, hops = np.random.default_rng(1), range(4), 150
+    network = amble.networks.random(8, 0.6)
+    for p in (11, 128):
+        X = rng.normal(size=(8 * 40, p))
+        y = X @ rng.normal(size=p) / p**0.5 + rng.normal(size=len(X))
+        problem = Problem.from_arrays(X, y, agents=8, intercept=False, scale=False, ridge=1e-2)
+        for label, kind in methods.METHODS.items():
+            if methods.is_round(kind):
+                continue
+            several = {"tokens": 3} if "tokens" in kind.__dataclass_fields__ else {}
+            for own in ({"form": "full"}, {"form": "scalar"}) if label == "Relay" else ({},):
+                compare(methods.from_settings(label, own | several), problem, network, seeds, hops)
+
+
+def compare(method: Any, problem: Problem, network: amble.Network, seeds: range, hops: int) -> None:
+    runs = [begin(method, problem, network, seed=seed) for seed in seeds]
+    schedules = plan_many([trip(run) for run in runs], hops=hops)
+    names = ("agent", "token", *(("role",) if runs[0].meets else ()))
+    columns = [np.stack([getattr(each, name) for each in schedules]) for name in names]
+    case = Case(runs[0].method, problem, network, columns, runs[0].meets, 64)
+    once, read = ours(case)
+    once()
+    found, worst = read(), 0.0
+    for lane in range(0, case.lanes, 9):
+        own = with_traced(case.method, {name: values[lane] for name, values in settings_of(case).items()})
+        machine = Plain(own, problem, network, np.zeros(problem.dimension), case.meets)
+        _, local = machine.read(machine.advance(machine.start(), schedules[which(case)[lane]], 0, hops))
+        if np.abs(local).max() < 1e3:  # a step that diverges multiplies rounding
+            worst = max(worst, float(np.abs(found[lane] - local).max() / np.abs(local).max()))
+    print(f"{worst:.1e} {case.method}, {problem.dimension} unknowns", flush=True)
+    if not worst < 1e-9:
+        sys.exit(f"{case.method.label}: lanes and engine='plain' differ by {worst:.1e}.")
+
+
 HEADS = [
     "method", "p", "lanes", "engine", "hops/s", "state B/hop", "loss B/hop", "copy GB/s", "of the bound, state", "all",
 ]  # fmt: skip
@@ -267,6 +306,7 @@ def keep() -> None:
 if __name__ == "__main__":
     options = parser(__doc__)
     options.add_argument("--lanes", type=int, default=LANES, help=f"runs at once (default {LANES:,} on this device)")
+    options.add_argument("--check", action="store_true", help="first compare with engine='plain'")
     options.add_argument("--write", action="store_true", help="keep the table in docs/gpu.json")
     arguments = options.parse_args()
     if arguments.lanes < 1:
@@ -274,6 +314,9 @@ if __name__ == "__main__":
     if arguments.write and ON_CPU:
         sys.exit("--write was given, but JAX sees no GPU; docs/gpu.json is for the figures of one.")
     with jax.enable_x64(True):
+        if arguments.check:
+            print("largest relative difference of lanes and engine='plain':", flush=True)
+            check()
         table(list(rows(arguments.lanes)), arguments.json)
     if arguments.write:
         keep()

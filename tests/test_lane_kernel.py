@@ -9,10 +9,12 @@ import pytest
 
 import amble
 from amble import methods
+from amble.arrays import named_leaves
 from amble.compiling.padded import Refused, evaluate, largest, padded
-from amble.engines import lane_groups, lane_kernel, lane_program, row_kernel
+from amble.engines import act, lane_groups, lane_kernel, lane_program, row_kernel
 from amble.engines.lane_program import BY_AGENT, INTERPRETED, ONE_KERNEL, TOGETHER
 from amble.engines.lanes import Lanes
+from amble.networks.meetings import DELIVER, VISIT
 from amble.schedule.many import plan_many
 from amble.simulation.many import trip
 from amble.simulation.running import begin
@@ -53,9 +55,10 @@ def played(way, own, problems, network, columns, meets):
 
 
 @pytest.mark.parametrize("way", [INTERPRETED, BY_AGENT])
-@pytest.mark.parametrize("label", WALKS)
+@pytest.mark.parametrize("label", [*WALKS, "Relay, scalar form"])
 def test_the_other_ways_do_what_the_loop_does(label, way):
-    own, network, columns, meets = lanes_of(label, SQUARES[0])
+    label, scalar, _ = label.partition(", scalar form")
+    own, network, columns, meets = lanes_of(label, SQUARES[0], {"tokens": 3, "form": "scalar"} if scalar else None)
     both = [played(each, own, [SQUARES[0]] * LANES, network, columns, meets) for each in (TOGETHER, way)]
     (loop, *expected), (kernel, *found) = both
     for one, other in zip(expected[1:], found[1:], strict=True):
@@ -146,14 +149,43 @@ def test_every_lane_is_once_in_a_block_of_its_agent_and_problem(count):
     rng = np.random.default_rng(count)
     agent, problem = rng.integers(0, 6, count).astype(np.int32), rng.integers(0, 3, count).astype(np.int32)
     for which, problems in ((None, 1), (problem, 3)):
-        lane, loss = lane_groups.grouped(agent, which, 6, problems)
-        lane, loss = np.asarray(lane), [np.asarray(each) for each in loss]
-        block, _ = np.nonzero(lane < count)
-        lanes = lane[lane < count]
-        assert sorted(lanes) == list(range(count))
-        np.testing.assert_array_equal(loss[-1][block], agent[lanes])
-        if which is not None:
-            np.testing.assert_array_equal(loss[0][block], problem[lanes])
+        for visits in (None, rng.random(count) < 0.6, np.zeros(count, bool)):
+            lane, loss = lane_groups.visiting(agent, which, 6, problems, visits)
+            lane, loss = np.asarray(lane), [np.asarray(each) for each in loss]
+            block, _ = np.nonzero(lane < count)
+            lanes = lane[lane < count]
+            assert sorted(lanes) == list(np.arange(count) if visits is None else np.flatnonzero(visits))
+            np.testing.assert_array_equal(loss[-1][block], agent[lanes])
+            if which is not None:
+                np.testing.assert_array_equal(loss[0][block], problem[lanes])
+
+
+@pytest.mark.parametrize("count", [1, 7, 64, 1000])
+def test_lanes_that_need_no_loss_are_once_in_a_block(count):
+    for these in (np.random.default_rng(count).random(count) < 0.3, np.zeros(count, bool), np.ones(count, bool)):
+        lane, loss = lane_groups.doing(these)
+        lane = np.asarray(lane)
+        assert loss is None
+        assert sorted(lane[lane < count]) == list(np.flatnonzero(these))
+
+
+def test_only_what_a_role_changes_is_written():
+    """A visit changes neither an account nor what the token has taken, and a delivery no model."""
+    own, _, _, _ = lanes_of("Relay", SQUARES[0], {"tokens": 3, "form": "scalar"})
+    rule = methods.rules(own[0], np.zeros(SQUARES[0].dimension), None, True)
+    f, start = SQUARES[0].objective(0), np.zeros(SQUARES[0].dimension)
+    rows = f, rule.agent(f, start), rule.slot(start), rule.token(start, AGENTS, 0)
+    with jax.enable_x64(True):
+        changed = {
+            role: lane_groups.changes(lambda *each, role=role: act(rule, role, *each), rows, ())
+            for role in (VISIT, DELIVER)
+        }
+    names = [*named_leaves(rows[1], "agent"), *named_leaves(rows[3], "token")]
+    kept = {role: {name for name, other in zip(names, changed[role], strict=True) if not other} for role in changed}
+    assert kept[VISIT] == {"agent.account.total", "agent.account.weight", "token.taken.total", "token.taken.weight"}
+    assert kept[DELIVER] == set(names) - {
+        "agent.account.total", "agent.account.weight", "token.taken.total", "token.taken.weight"
+    }  # fmt: skip
 
 
 def test_what_is_in_the_padding_is_never_read():

@@ -68,7 +68,7 @@ def act(rule: Any, role: Any, f: Any, agent: Tree, slot: Tree, token: Tree) -> t
             agent, token = meeting.deliver(agent, token)
         return agent, slot, meeting.take(agent) if role == TAKE else token
     visited, seen, carried = meeting.visit(f, agent, slot, token)
-    if not callable(getattr(rule, "deliver", None)):
+    if not delivers(rule):
         there = role == VISIT
         return _chosen(there, visited, agent), _chosen(there, seen, slot), _chosen(there, carried, token)
     place, waiting = meeting.deliver(agent, token)
@@ -78,6 +78,11 @@ def act(rule: Any, role: Any, f: Any, agent: Tree, slot: Tree, token: Tree) -> t
         seen,
         _chosen(role == VISIT, carried, _chosen(role == DELIVER, waiting, leaving)),
     )
+
+
+def delivers(rule: Any) -> bool:
+    """Whether tokens of these rules deliver and take where they meet; those that only jump do not."""
+    return callable(getattr(rule, "deliver", None))
 
 
 def _chosen(flag: Any, one: Tree, other: Tree) -> Tree:

@@ -2,6 +2,7 @@
 
 A visit of an agent with a large loss mostly reads that loss: 512 kB for the eigenvectors of 256 unknowns. Blocks of
 lanes at the same agent share the read, and a product of its matrix with a vector becomes one with a matrix.
+Where tokens meet, lanes whose token does not visit need no loss and few rows: they are sorted out, role by role.
 """
 
 from collections.abc import Callable
@@ -14,13 +15,15 @@ from amble.engines import State
 
 LOSS_BYTES_LEAST = 1 << 15  # of an agent: smaller losses stay in caches
 BLOCKS_PER_LOSS = 8  # about, so that few lanes of a block are empty
+BLOCKS_OF_OTHERS = 64  # of lanes that need no loss
 
 
-class Groups(NamedTuple):
-    """The lanes in blocks, each at one agent."""
+class Part(NamedTuple):
+    """Lanes that do the same in a hop, in blocks."""
 
     lane: Any  # (blocks, B): which lane, or the number of lanes where the block has an empty place
-    loss: tuple[Any, ...]  # (blocks,): of which agent and, where there are several, of which problem first
+    loss: tuple[Any, ...] | None  # (blocks,): of which agent and, where there are several, of which problem first;
+    # None where nothing needs it
 
 
 def pays(loss: Tree) -> bool:
@@ -31,22 +34,52 @@ def pays(loss: Tree) -> bool:
     return bool(held >= LOSS_BYTES_LEAST)
 
 
-def grouped(agent: Any, problem: Any, agents: int, problems: int) -> Groups:
-    """Blocks of the lanes by the loss that each one reads; `problem` is None where there is one for all."""
+def visiting(agent: Any, problem: Any, agents: int, problems: int, visits: Any = None) -> Part:
+    """Blocks of the lanes by the loss that each one reads; `problem` is None where there is one for all, and `visits`
+    where all lanes visit."""
     import jax.numpy as jnp
 
     count, losses = agent.shape[0], agents * problems
     key = agent if problem is None else agent + agents * problem
+    key = key if visits is None else jnp.where(visits, key, losses)  # the others come last
     B = 1 << (max(1, count // (BLOCKS_PER_LOSS * losses)).bit_length() - 1)
     blocks = -(-count // B) + losses
     order = jnp.argsort(key).astype(np.int32)
-    sizes = jnp.zeros(losses, np.int32).at[key].add(1)
+    sizes = jnp.zeros(losses, np.int32).at[key].add(1, mode="drop")
     filled = -(-sizes // B)
     ends = jnp.cumsum(filled)  # of the blocks of each loss
-    place = (ends - filled)[key[order]] * B + jnp.arange(count) - (jnp.cumsum(sizes) - sizes)[key[order]]
-    lane = jnp.full(blocks * B, count, np.int32).at[place].set(order, unique_indices=True).reshape(blocks, B)
+    sought = jnp.minimum(key[order], losses - 1)
+    at = jnp.arange(count)
+    place = (ends - filled)[sought] * B + at - (jnp.cumsum(sizes) - sizes)[sought]
+    place = jnp.where(key[order] < losses, place, blocks * B + at)  # the others are dropped
+    lane = jnp.full(blocks * B, count, np.int32).at[place].set(order, mode="drop", unique_indices=True)
     loss = jnp.minimum(jnp.searchsorted(ends, jnp.arange(blocks), side="right"), losses - 1)
-    return Groups(lane, (loss,) if problem is None else (loss // agents, loss % agents))
+    of = (loss,) if problem is None else (loss // agents, loss % agents)
+    return Part(lane.reshape(blocks, B), of)
+
+
+def doing(these: Any) -> Part:
+    """The lanes for which it holds, in blocks, for what needs no loss. They come first: among the others, which neither
+    read nor write, their rows would be slower to get."""
+    import jax.numpy as jnp
+
+    count = these.shape[0]
+    B = max(1, count // BLOCKS_OF_OTHERS)
+    room = count + -count % B
+    place = jnp.where(these, jnp.cumsum(these) - 1, room + jnp.arange(count))  # the others are dropped
+    own = jnp.arange(count, dtype=np.int32)
+    lane = jnp.full(room, count, np.int32).at[place].set(own, mode="drop", unique_indices=True)
+    return Part(lane.reshape(-1, B), None)
+
+
+def changes(step: Callable[..., Any], rows: tuple[Tree, ...], same: tuple[Any, ...]) -> list[bool]:
+    """Which of the arrays that a step returns may differ from those that it was given; `rows` are the shapes of what a
+    lane has of its own, the loss first, and `same` of what all have in common."""
+    import jax
+
+    jaxpr = jax.make_jaxpr(step)(*rows, *same).jaxpr
+    of_loss = len(jax.tree.leaves(rows[0]))
+    return [out is not jaxpr.invars[of_loss + n] for n, out in enumerate(jaxpr.outvars)]
 
 
 def put_by_xla(tree: Tree, places: tuple[Any, ...], rows: Tree) -> Tree:
@@ -57,39 +90,44 @@ def put_by_xla(tree: Tree, places: tuple[Any, ...], rows: Tree) -> Tree:
 
 
 def hop(
-    visited: Callable[..., Any],
-    groups: Groups,
+    step: Callable[..., Any],
+    changed: list[bool],
+    part: Part,
     objectives: Tree,
     state: State,
     settings: Tree,
     ends: Any,
-    here: list[Any],  # each lane's agent, token and, where tokens meet, role
+    here: tuple[Any, Any],  # each lane's agent and token
     initial: Any,
     k: Any,
     put: Callable[[Tree, Any, Tree], Tree],
 ) -> State:
-    """The state after hop k of all lanes that have not ended."""
+    """The state after hop k of the lanes of one part that have not ended. What does not change is not written, and
+    what nothing needs is not read."""
     import jax
 
-    def take(tree: Tree, at: Any) -> Tree:
-        return jax.tree.map(lambda a: a.at[at].get(mode="clip"), tree)
-
-    count, lane = ends.shape[0], groups.lane
-    i, m, *role = take(here, lane)
-    f = take(objectives, groups.loss)
-    rows = take(state.agents, (lane, i)), take(state.slots, (lane, i, m)), take(state.tokens, (lane, m))
-    own = take((state.x_sum, state.lost, ends, settings), lane)
-    each = (*rows, *own, role[0] if role else None)
+    lane = part.lane
+    f = None if part.loss is None else _take(objectives, part.loss)
+    i, m = _take(here, lane)
+    places = (lane, i), (lane, i, m), (lane, m), (lane,), (lane,)
+    rows = [_take(tree, at) for tree, at in zip(state, places, strict=True)]
+    each = (*rows, _take(ends, lane), _take(settings, lane))
 
     def block(f: Tree, *each: Any) -> Any:
-        return jax.vmap(lambda *own: visited(f, *own, None, initial, k))(*each)
+        return jax.vmap(lambda *own: step(f, *own, initial, k))(*each)
 
-    agent, slot, token, x_sum, lost = jax.vmap(block)(f, *each)
-    going = jax.numpy.where(own[2] > k, lane, count)  # writes of other lanes fall outside, and are dropped
-    return State(
-        put(state.agents, (going, i), agent),
-        put(state.slots, (going, i, m), slot),
-        put(state.tokens, (going, m), token),
-        put(state.x_sum, (going,), x_sum),
-        put(state.lost, (going,), lost),
-    )
+    results = iter(zip(jax.tree.leaves(jax.vmap(block)(f, *each)), changed, strict=True))
+    going = jax.numpy.where(each[5] > k, lane, ends.shape[0])  # writes of other lanes fall outside, and are dropped
+
+    def written(tree: Tree, at: tuple[Any, ...]) -> Tree:
+        arrays, structure = jax.tree.flatten(tree)
+        pairs = [(array, *next(results)) for array in arrays]
+        return jax.tree.unflatten(structure, [put(old, at, new) if other else old for old, new, other in pairs])
+
+    return State(*(written(tree, (going, *at[1:])) for tree, at in zip(state, places, strict=True)))
+
+
+def _take(tree: Tree, at: Any) -> Tree:
+    import jax
+
+    return jax.tree.map(lambda a: a.at[at].get(mode="clip"), tree)

@@ -1,16 +1,17 @@
 """The compiled programs of lanes.py: the first state of all lanes, their models, a piece of their hops or rounds."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from amble.arrays import Array, Tree
-from amble.engines import State, act, first_lost, lane_groups, lane_kernel, row_kernel
+from amble.engines import State, act, delivers, first_lost, lane_groups, lane_kernel, row_kernel
 from amble.engines.compiled import _begin, _put, _read, _take, hear
 from amble.methods import Method, agrees, is_round, rules
 from amble.methods.parameters import with_traced
+from amble.networks.meetings import DELIVER, TAKE, VISIT
 
 # how lanes go through their hops: together, or in turn; together, and those at one agent read its loss once; together
 # in one kernel, where that can be, else by agent or together; the same kernel without a GPU, for tests
@@ -141,15 +142,19 @@ def piece() -> Any:
         def over(function: Callable[..., Any], *axes: int | None) -> Callable[..., Any]:
             return jax.vmap(function, in_axes=axes) if together else function
 
-        def visited(
-            f: Tree, mine: Any, slot: Tree, visitor: Tree, x_sum: Any, lost: Any, end: Any, settings: Any, role: Any,
-            penalty: Any, initial: Array, k: Any,
-        ) -> Any:  # fmt: skip
+        def visited(f: Tree, mine: Any, slot: Tree, visitor: Tree, x_sum: Any, lost: Any, end: Any, *own: Any) -> Any:
             """What hop k changes in one lane; rows of the agent, the slot and the token are for lanes that go on."""
+            settings, role, penalty, initial, k = own
             rule: Any = rules(with_traced(shape.method, settings), initial, penalty, shape.meets)
             new, slot, token = act(rule, role, f, mine, slot, visitor)
             x_sum = kept(k < end, x_sum + (new.x - mine.x), x_sum)
             return new, slot, token, x_sum, first_lost(jnp, lost, x_sum, k)
+
+        def alone(role: int, f: Tree, *own: Any) -> Any:
+            """The same where the role is known beforehand; only visits change models."""
+            *each, initial, k = own
+            after: Any = visited(f, *each, role if shape.meets else None, None, initial, k)
+            return after if role == VISIT else (*after[:3], *each[3:5])
 
         def hop(lane: Lane, state: State, k: Any, end: Any, i: Any, m: Any, role: Any = None) -> State:
             f = _take(shared.objectives, (lane.problem, i) if several else i)
@@ -210,6 +215,14 @@ def piece() -> Any:
         )
         by_agent = by_agent and not rounds and shared.penalty is None
         problems = jax.tree.leaves(shared.objectives)[0].shape[0] if several else 1
+        steps = {}  # of each role that changes anything: the step, and which arrays it changes
+        if by_agent:
+            loss, *rest, _ = rows_of(at.state)
+            meeting = shape.meets and delivers(rules(shape.method, shared.initial, None, True))
+            for role in (VISIT, DELIVER, TAKE) if meeting else (VISIT,):
+                step_of_role: Any = partial(alone, role)
+                each: Any = (loss if role == VISIT else None, *rest), (shared.initial, np.int64(0))
+                steps[role] = step_of_role, lane_groups.changes(step_of_role, *each)
 
         def hops(begin: Any, stop: Any, state: State, lane: Lane, ends: Any, which: Any) -> State:
             after: State
@@ -223,12 +236,16 @@ def piece() -> Any:
             if by_agent:
 
                 def grouped(k: Any, state: State) -> State:
-                    here = [_take(_take(column, k - offset), which).astype(np.int32) for column in columns]
-                    groups = lane_groups.grouped(here[0], problem, shape.agents, problems)
-                    return lane_groups.hop(
-                        visited, groups, shared.objectives, state, lane.settings, ends, here, shared.initial, k,
-                        row_kernel.put if way == ONE_KERNEL else lane_groups.put_by_xla,
-                    )  # fmt: skip
+                    i, m, *role = [_take(_take(column, k - offset), which).astype(np.int32) for column in columns]
+                    for what, (step, changed) in steps.items():
+                        these: Any = role[0] == what if role else None
+                        visiting = partial(lane_groups.visiting, i, problem, shape.agents, problems)
+                        part = visiting(these) if what == VISIT else lane_groups.doing(these)
+                        state = lane_groups.hop(
+                            step, changed, part, shared.objectives, state, lane.settings, ends, (i, m), shared.initial,
+                            k, row_kernel.put if way == ONE_KERNEL else lane_groups.put_by_xla,
+                        )  # fmt: skip
+                    return state
 
                 after = jax.lax.fori_loop(begin, stop, grouped, state)
                 return after
