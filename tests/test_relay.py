@@ -9,7 +9,7 @@ import amble
 from amble import AmbleError, methods, networks
 from amble.arrays import named_leaves
 from amble.losses import LeastSquares
-from amble.methods import relay
+from amble.methods import relay_dual
 from amble.methods.boards import BoardRules
 from amble.methods.gifts import GiftRules
 from amble.networks import walks
@@ -140,10 +140,10 @@ def test_beta_stops_at_its_bounds(end):
     nearest = np.linalg.solve(f.A, f.b)
     z = z if end == "high" else nearest  # there the prox stays at z, and r = 0
     z_last = z if end == "high" else z + 1.0
-    agent = relay.Dual(z, np.zeros(P), np.float64(curvature), z_last, np.float64(1))
+    agent = relay_dual.Dual(z, np.zeros(P), np.float64(curvature), z_last, np.float64(1))
     seen = []
     for _ in range(40):
-        agent, _, _ = relay.scalar(f, agent._replace(y=np.zeros(P), z=z_last), z)
+        agent, _, _ = relay_dual.scalar(f, agent._replace(y=np.zeros(P), z=z_last), z)
         seen.append(float(agent.beta))
     bound = curvature * (1e3 if end == "high" else 1e-3)
     assert np.isclose(seen[-1], bound, rtol=1e-12)

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 import amble
 from amble import AmbleError
 from amble.losses import newton
-from amble.methods import relay
+from amble.methods import relay_dual
 
 RIDGE = 1e-2
 NETWORK = amble.networks.random(10, 0.7, seed=0)
@@ -58,8 +58,8 @@ def test_nothing_moves_at_the_fixed_point():
     f, z = problem.objective(3), problem.optimum().w
     zero = np.zeros(())
     for beta in (0.01, 0.3):
-        agent = relay.Dual(z, f.grad(z), zero + beta, z, zero + 5)
-        after, v, w = relay.inexact(f, agent, z)
+        agent = relay_dual.Dual(z, f.grad(z), zero + beta, z, zero + 5)
+        after, v, w = relay_dual.inexact(f, agent, z)
         assert np.linalg.norm(after.x - z) < 1e-12 * np.linalg.norm(z)
         assert np.linalg.norm(v - (beta * z - f.grad(z))) < 1e-10
         assert w == beta

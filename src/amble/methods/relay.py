@@ -3,44 +3,20 @@
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
-from amble.arrays import Array, Flags, namespace, norm
+from amble.arrays import Array, namespace
 from amble.errors import AmbleError
-from amble.losses import LOSSES, newton
-from amble.losses.objective import Objective, knows, number_of
+from amble.losses import LOSSES
+from amble.losses.objective import Objective, knows
 from amble.methods.optional import FAVOURS
 from amble.methods.parameters import method
 from amble.methods.protocol import Dealt
+from amble.methods.relay_dual import Dual, inexact, scalar
+from amble.methods.relay_full import GUARD, Seen, full
 
 FULL_UP_TO = 500  # unknowns: a full message is then at most 125,750 numbers, 1 MB
 HELD_UP_TO = 125_000_000  # numbers that all agents keep of their full gifts, 1 GB: many agents of many unknowns
-RELAXED = 1.8  # of the way to the token's model, in the inexact form; 1 is the scalar form's, 2 the limit
-FIRST_STEPS, FIRST_PRODUCTS, PRODUCTS = 4, 8, 6  # Newton steps of a first gift, and products with the Hessian in each
-CHARGED = 12  # gradients that a visit counts as, products alike: the mean of seven laps, as a first visit takes 37
 PENALISED_UP_TO = 1000  # the same under a penalty that only the full form takes: 4 MB
-BALANCE, FACTOR = 3.0, 1.5  # residual balancing: beyond this ratio of the residuals, beta by this factor
-BETA_RANGE = 1e3  # beta stays within this factor of the curvature, either way
-FROZEN = 1e-9  # relative residual below which beta stays: what is left of the residuals is rounding
-GUARD, GUARD_MAX = 1e-6, 1e3  # of each unknown's own curvature: the full form's Levenberg term while the token moves
-GROWTH, DECAY = 4.0, 2.0  # of the guard: where the token turns back, and where it does not
-FIT = 1.25  # a loss up to this many times its parabola is no reason to lift it, once moves halve
-LIFT_MAX = 1e6  # times the curvature along the last step: a larger one would be all that is left of the others' gifts
-ROUNDING = 1e-12  # of a loss: a smaller difference between two losses says nothing
-REACH = 2.0  # of the linear predictor between two visits: exp(2) is the factor by which a curvature may change
-
-
-class Dual(NamedTuple):
-    x: Array
-    y: Array
-    beta: Array
-    z: Array  # at the last visit
-    visits: Array
-
-
-class Seen(NamedTuple):
-    x: Array  # z at the last visit
-    step: Array  # how it had come there from the visit before
-    guard: Array
-    visits: Array
+CHARGED = 12  # gradients that an inexact visit counts as, products alike: the mean of seven laps, as a first visit takes 37
 
 
 class Last(NamedTuple):
@@ -177,82 +153,6 @@ class Relay:
         if self.form == "inexact":
             return inexact(f, agent, z)
         return Last(z), f.smoothness * z - f.grad(z), f.smoothness + 0.0 * z[0]
-
-
-def full(f: Objective, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
-    xp = namespace(z)
-    if number_of(f, "quadratic", False):  # H z - grad f(z) is then the same at every z; at zero it has no rounding
-        return agent._replace(x=z), -f.grad(0 * z), f.hessian(z)
-    x = within_reach(xp, f, agent.x, z)
-    g, H = f.grad(x), f.hessian(x)
-    units = xp.diagonal(H)  # each unknown counts by its own curvature
-    step = z - agent.x
-
-    def length(d: Array) -> Array:
-        return xp.sqrt(units @ (d * d))
-
-    moved = xp.where(agent.visits == 0, 1.0, xp.minimum(1.0, length(step) / xp.maximum(length(z), 1e-300)))
-    calm = (agent.visits > 1) & (length(step) < length(agent.step) / 2)
-    back = (units * step) @ agent.step < 0
-    guard = xp.clip(xp.where(back & ~calm, agent.guard * GROWTH, agent.guard / DECAY), GUARD, GUARD_MAX)
-    H = lifted(xp, f, x, agent.x, g, H, calm) + xp.diag(guard * moved * units)
-    if knows(f, "excess"):
-        H = H + moved * number_of(f, "excess", None)(x)
-    return Seen(x, step, guard, agent.visits + 1), H @ x - g, H
-
-
-def lifted(xp: Any, f: Objective, x: Array, last: Array, g: Array, H: Array, calm: Flags) -> Array:
-    """H, made steeper along the last step where the loss at its beginning lies above the parabola at its end."""
-    d = last - x
-    along = xp.diagonal(H) * d
-    parabola, high, low = d @ H @ d / 2, f.value(last), f.value(x)
-    loss = high - low - g @ d
-    slack = ROUNDING * (xp.abs(high) + xp.abs(low))
-    above = (parabola > 0) & (loss > xp.where(calm, FIT, 1.0) * parabola + slack)
-    lift = xp.where(above, xp.minimum(loss, LIFT_MAX * parabola) - parabola, 0.0)
-    return H + 2 * lift / xp.where(above, d @ along, 1.0) ** 2 * (along[:, None] * along)
-
-
-def within_reach(xp: Any, f: Objective, last: Array, z: Array) -> Array:
-    """z or, where a loss would bend there quite differently from at the last visit, the part of the way to it."""
-    length = number_of(f, "reach", None) or number_of(f, "stride", None)
-    if length is None:
-        return z
-    reach = length(z - last)
-    return xp.where(reach <= REACH, z, last + REACH / xp.maximum(reach, REACH) * (z - last))
-
-
-def scalar(f: Objective, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:
-    xp = namespace(z)
-    _, y, beta, z_last, visits = agent
-    x = f.prox(z + y / beta, beta, agent.x)
-    empty = (visits == 0) & (norm(z - z_last) == 0)  # the token still represents the initial model
-    y = xp.where(empty, y, y + beta * (z - x))
-    r, s = norm(x - z), norm(z - z_last)
-    balanced = (visits > 0) & (xp.maximum(r, s) > FROZEN * norm(z))
-    beta = xp.where(balanced, adapted(xp, f, beta, r, s), beta)
-    return Dual(x, y, beta, z, visits + 1), beta * x - y, beta
-
-
-def adapted(xp: Any, f: Objective, beta: Array, r: Array, s: Array) -> Array:
-    """beta after residual balancing."""
-    beta = xp.where(r > BALANCE * s, beta * FACTOR, xp.where(s > BALANCE * r, beta / FACTOR, beta))
-    return xp.clip(beta, f.curvature / BETA_RANGE, f.curvature * BETA_RANGE)
-
-
-def inexact(f: Any, agent: Dual, z: Array) -> tuple[Dual, Array, Array]:
-    xp = namespace(z)
-    x, y, beta, z_last, visits = agent
-    first = visits == 0  # then x is the start
-    c = xp.where(first, x, x + RELAXED * (z - x) + y / beta)
-    steps, products = xp.where(first, FIRST_STEPS, 1), xp.where(first, FIRST_PRODUCTS, PRODUCTS)
-    closed = not knows(f, "hessian_times")  # as of least squares: then the prox is as cheap
-    x = f.prox(c, beta, x) if closed else newton.approach(f, c, beta, x, steps, products)
-    y = xp.where(first, y, f.grad(x))
-    r, s = norm(x - z), norm(z - z_last)
-    balanced = (visits > 1) & (xp.maximum(r, s) > FROZEN * norm(z))
-    beta = xp.where(balanced, adapted(xp, f, beta, r, s), beta)
-    return Dual(x, y, beta, xp.where(first, agent.x, z), visits + 1), beta * x - y, beta
 
 
 def bends_within_bounds(problem: Dealt) -> bool:
