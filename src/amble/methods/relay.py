@@ -16,7 +16,7 @@ from amble.methods.relay_full import GUARD, Seen, full
 FULL_UP_TO = 500  # unknowns: a full message is then at most 125,750 numbers, 1 MB
 HELD_UP_TO = 125_000_000  # numbers that all agents keep of their full gifts, 1 GB: many agents of many unknowns
 PENALISED_UP_TO = 1000  # the same under a penalty that only the full form takes: 4 MB
-CHARGED = 12  # gradients that an inexact visit counts as, products alike: the mean of seven laps, as a first visit takes 37
+CHARGED = 12  # gradients that an inexact visit counts as: the mean of seven laps, as a first visit takes 37
 
 
 class Last(NamedTuple):
