@@ -4,6 +4,7 @@ python benchmarks/gpu.py                     # 65,536 lanes on a GPU; few lanes 
 python benchmarks/gpu.py --lanes 4096        # so many lanes
 python benchmarks/gpu.py --write             # on a GPU: keep the table in docs/gpu.json
 python benchmarks/gpu.py --check             # first each method's lanes on this device, beside engine="plain"
+python benchmarks/gpu.py --unknowns 256      # these rows alone; with --write the others stay as they were kept
 
 A lane is a run with its own setting, and one of 64 schedules (seeds); all lanes have the same losses, least squares.
 Three things are timed in turn:
@@ -55,6 +56,7 @@ from amble.simulation.running import begin
 N, M, SEEDS = 20, 5, 64
 LANES = 256 if ON_CPU else 65_536
 HOPS, HOPS_SLOW = (512, 64) if ON_CPU else (4096, 1024)  # per piece; of methods whose hops take longer
+HOPS_MANY = HOPS_SLOW if ON_CPU else HOPS  # with many unknowns
 COPY_BYTES = 1 << (27 if ON_CPU else 34)
 REPEATS = 5
 CLOCK = time.process_time if ON_CPU else time.perf_counter  # a GPU's work is not in a process's CPU time
@@ -209,7 +211,7 @@ def measured(case: Case, other: Case) -> tuple[dict[str, list[float]], float]:
     return seconds, copied / statistics.median(seconds["copy"])
 
 
-def rows(lanes: int) -> Iterator[Row]:
+def rows(lanes: int, unknowns: int | None) -> Iterator[Row]:
     print(f"device: {device()}; N={N}, M={M}, float64\n", flush=True)
     print(f"| {' | '.join(HEADS)} |\n{'|---' * len(HEADS)}|", flush=True)
     ratios, few = [], max(1, lanes // 8)
@@ -219,9 +221,11 @@ def rows(lanes: int) -> Iterator[Row]:
         (relay, 12, None, HOPS, "Relay, scalar form"),
         (relay, 12, "cycle", HOPS, "Relay, scalar form, on boards"),
         (amble.Relay(tokens=M, form="full"), 12, None, HOPS_SLOW, "Relay, full form"),
-        (api, 256, "cycle", HOPS_SLOW, "API-BCD"),
-        (relay, 256, None, HOPS_SLOW, "Relay, scalar form"),
+        (api, 256, "cycle", HOPS_MANY, "API-BCD"),
+        (relay, 256, None, HOPS_MANY, "Relay, scalar form"),
     ):
+        if unknowns not in (None, p):
+            continue
         case = make(method, p, lanes, walk, hops)
         other = case._replace(lanes=few) if p > 12 else case
         seconds, copied_s = measured(case, other)
@@ -290,8 +294,8 @@ def cells(line: list[Any]) -> list[str]:
     return [label, str(p), f"{count:,}", name, *middle, *(f"{share:.1%}" for share in shares)]
 
 
-def keep() -> None:
-    """The table, with the date and the versions."""
+def keep(unknowns: int | None) -> None:
+    """The table, with the date and the versions; of other numbers of unknowns the lines that are kept already."""
     about = {
         "date": time.strftime("%Y-%m-%d"),
         "device": device(),
@@ -300,12 +304,19 @@ def keep() -> None:
         "tokens": M,
     }
     versions = {"numpy": np.__version__, "python": ".".join(map(str, sys.version_info[:3]))}
-    KEPT.write_text(json.dumps({**about, **versions, "heads": HEADS, "lines": LINES}, indent=1) + "\n")
+    lines = LINES
+    if unknowns is not None:
+        before = json.loads(KEPT.read_text())
+        if {name: before[name] for name in ("device", *versions)} != {"device": about["device"], **versions}:
+            sys.exit("the kept table is of another device or other versions: measure all of it, without --unknowns.")
+        lines = sorted([*LINES, *(line for line in before["lines"] if line[1] != unknowns)], key=lambda line: line[1])
+    KEPT.write_text(json.dumps({**about, **versions, "heads": HEADS, "lines": lines}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
     options = parser(__doc__)
     options.add_argument("--lanes", type=int, default=LANES, help=f"runs at once (default {LANES:,} on this device)")
+    options.add_argument("--unknowns", type=int, choices=(12, 256), help="the rows of so many unknowns alone")
     options.add_argument("--check", action="store_true", help="first compare with engine='plain'")
     options.add_argument("--write", action="store_true", help="keep the table in docs/gpu.json")
     arguments = options.parse_args()
@@ -317,6 +328,6 @@ if __name__ == "__main__":
         if arguments.check:
             print("largest relative difference of lanes and engine='plain':", flush=True)
             check()
-        table(list(rows(arguments.lanes)), arguments.json)
+        table(list(rows(arguments.lanes, arguments.unknowns)), arguments.json)
     if arguments.write:
-        keep()
+        keep(arguments.unknowns)
