@@ -4,11 +4,13 @@ benchmarks/ measures seconds. A change that lowers a count here lowers its numbe
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import amble
 from amble import engines
+from amble.losses import JaxLoss
 
 N, P, M = 12, 5, 3
 NETWORK = amble.networks.random(N, 0.7, seed=0)
@@ -48,6 +50,31 @@ def test_a_comparison_compiles_once(compiled):
     compiled.clear()
     compare(seed=7, hops=500, tau=0.7, alpha=0.2)
     assert compiled == []
+
+
+def test_a_loss_of_your_own_compiles_once(compiled):
+    """Problems with the same loss and shapes share the programs, whatever their rows; another loss has its own."""
+
+    def squares(w, batch):
+        X, y = batch
+        return jnp.mean((X @ w - y) ** 2)
+
+    def steeper(w, batch):
+        return 2 * squares(w, batch)
+
+    def go(loss, seed):
+        rng = np.random.default_rng(seed)
+        rows = [(X := rng.normal(size=(8, P)), X @ np.ones(P)) for _ in range(N)]
+        problem = amble.Problem.from_objectives(JaxLoss(loss, np.zeros(P), rows, batch_size=4))
+        return amble.simulate(amble.WPG(alpha=0.1), problem, NETWORK, hops=60, progress=False).model
+
+    first = go(squares, seed=0)
+    assert compiled
+    compiled.clear()
+    assert not np.array_equal(go(squares, seed=1), first)
+    assert compiled == []
+    go(steeper, seed=1)
+    assert compiled
 
 
 @pytest.mark.parametrize(

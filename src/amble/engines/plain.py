@@ -84,9 +84,9 @@ class Plain:
         if method.hears == "sum":
             across, own = np.ones_like(across), np.zeros_like(own)
         heard: Array = own[:, None] * said
-        np.add.at(
-            heard, np.repeat(np.arange(network.agents), network.degrees), across[:, None] * said[network.neighbours]
-        )
+        linked = np.flatnonzero(network.degrees)
+        if len(linked):
+            heard[linked] += np.add.reduceat(across[:, None] * said[network.neighbours], network.starts[linked])
         return heard
 
     def read(self, state: State) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from amble.arrays import Array, Number
 from amble.errors import AmbleError, need
 from amble.losses.batches import check_batch_size, drawn_rows
 from amble.losses.model_checks import check_functions, check_task, digest_of, second, shares_of, smoothness_given
-from amble.losses.torch_module import Weights, numbers
+from amble.losses.torch_module import Weights, numbers, seeded
 from amble.losses.torch_rows import rows_of, take, tensors
 from amble.randomness import check_seed, whole
 
@@ -62,8 +62,7 @@ class TorchObjective:
         import torch
 
         net = self.every.net
-        with torch.random.fork_rng(devices=[net.device] if net.device.type == "cuda" else []):
-            torch.manual_seed(whole(self.every.seed, self.i, self.visit or 0, self.step))
+        with seeded(net.device, whole(self.every.seed, self.i, self.visit or 0, self.step)):
             answer = self.every.loss(net.at(w, True), self.batch)
         slopes = torch.autograd.grad(answer, net.parameters, allow_unused=True)
         pairs = zip(slopes, net.parameters, strict=True)

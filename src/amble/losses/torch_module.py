@@ -1,6 +1,8 @@
 """A PyTorch module as one vector, and back. Parameters that require a gradient are trained."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, final
 
 import numpy as np
@@ -30,7 +32,7 @@ class Weights:
         self.parameters = list(self.named.values())
         self.dimension = sum(p.numel() for p in self.parameters)
         self.dtype, self.device = self.parameters[0].dtype, self.parameters[0].device
-        self.training = {name: part.training for name, part in self.module.named_modules()}
+        self.training = [(part, part.training) for part in self.module.modules()]
         self.buffers = {name: b.clone() for name, b in self.module.named_buffers()}
 
     def at(self, w: Array, training: bool) -> Any:
@@ -43,8 +45,9 @@ class Weights:
             for p in self.parameters:
                 begin, end = end, end + p.numel()
                 p.copy_(values[begin:end].view_as(p))
-        for name, part in self.module.named_modules():
-            part.training = training and self.training[name]
+        for part, given in self.training:
+            if part.training != (training and given):  # to set it takes longer than to look
+                part.training = training and given
         return self.module
 
     def vector(self, params: Any) -> Array:
@@ -66,6 +69,25 @@ class Weights:
         import torch
 
         return [name for name, b in self.module.named_buffers() if not torch.equal(b, self.buffers[name])]
+
+
+@contextmanager
+def seeded(device: Any, seed: int) -> Iterator[None]:
+    """What random layers draw inside is by this seed; PyTorch's own draws go on afterwards as if there had been none."""
+    import torch
+
+    if device.type != "cpu":
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(seed)
+            yield
+        return
+    generator = torch.default_generator  # torch.manual_seed also asks the other devices, which takes half a millisecond
+    before = generator.get_state()
+    try:
+        generator.manual_seed(seed)
+        yield
+    finally:
+        generator.set_state(before)
 
 
 def numbers(tensor: Any) -> Array:
