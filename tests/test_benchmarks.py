@@ -130,3 +130,20 @@ def test_two_that_do_not_do_the_same_have_no_ratio():
         measure.check_equal("one and two", models + np.array([0.001, 0.0]), models)
     with pytest.raises(SystemExit, match="nan"):
         measure.check_equal("one and two", models * np.nan, models)
+
+
+def test_lanes_of_the_gpu_benchmark_are_the_bare_ones():
+    """In a process of its own, as the script takes one core for itself."""
+    script = """
+import numpy as np
+import amble, gpu
+case = gpu.make(amble.Relay(tokens=gpu.M, form="scalar"), 4, 3, None, 60)
+for own in (gpu.ours(case), gpu.bare(case)):
+    own[0]()
+    print(repr(own[1]().tolist()))
+"""
+    process = subprocess.run([sys.executable, "-c", script], cwd=ROOT / "benchmarks", capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    lanes, bare = (np.array(json.loads(line)) for line in process.stdout.splitlines())
+    assert lanes.shape == (3, 4)
+    np.testing.assert_allclose(lanes, bare, rtol=1e-10)
