@@ -346,7 +346,7 @@ def test_a_plan_file_has_lists_of_values_and_refuses_unknown_keys():
         read_settings({"seads": 3})
     with pytest.raises(amble.AmbleError, match="tune was given; a sweep has none"):
         read_settings({"tune": True})
-    with pytest.raises(amble.AmbleError, match="metric = 0.9 was given; a sweep does not stop at a metric"):
+    with pytest.raises(amble.AmbleError, match=r"metric = 0\.9 was given; a sweep does not stop at a metric"):
         read_settings({"metric": 0.9})
 
 

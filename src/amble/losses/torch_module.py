@@ -73,7 +73,7 @@ class Weights:
 
 @contextmanager
 def seeded(device: Any, seed: int) -> Iterator[None]:
-    """What random layers draw inside is by this seed; PyTorch's own draws go on afterwards as if there had been none."""
+    """What random layers draw inside is by this seed; afterwards PyTorch draws as if they had drawn nothing."""
     import torch
 
     if device.type != "cpu":
