@@ -135,12 +135,13 @@ def test_two_that_do_not_do_the_same_have_no_ratio():
 def test_lanes_of_the_gpu_benchmark_are_the_bare_ones():
     """In a process of its own, as the script takes one core for itself."""
     script = """
-import numpy as np
+import jax
 import amble, gpu
-case = gpu.make(amble.Relay(tokens=gpu.M, form="scalar"), 4, 3, None, 60)
-for own in (gpu.ours(case), gpu.bare(case)):
-    own[0]()
-    print(repr(own[1]().tolist()))
+with jax.enable_x64(True):
+    case = gpu.make(amble.Relay(tokens=gpu.M, form="scalar"), 4, 3, None, 60)
+    for own in (gpu.ours(case), gpu.bare(case)):
+        own[0]()
+        print(own[1]().tolist())
 """
     process = subprocess.run([sys.executable, "-c", script], cwd=ROOT / "benchmarks", capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
