@@ -1,7 +1,7 @@
 """Random convex problems that are hard for a method without steps to choose, and what full Relay needs for each.
 
 python benchmarks/convex.py                    # all that is missing in docs/convex.json: a few minutes
-python benchmarks/convex.py random --again     # one part of it: random, several, ridges, unknowns
+python benchmarks/convex.py random --again     # one part of it: random, several, gifts, ridges, unknowns
 
 Laps are counted until the model is within 1e-6 of the optimum, for each problem on its own. `python docs/convex.py`
 writes the tables of docs/theory.md.
@@ -19,6 +19,7 @@ import numpy as np
 
 import amble
 from amble.files import write_whole
+from amble.methods import relay, relay_full
 from amble.methods.boards import NoSlot
 from amble.methods.gifts import GiftRules
 from amble.methods.meetings import MeetingRules
@@ -31,6 +32,8 @@ UNSEEN = 10_000  # first seed here: the rule was chosen on other seeds, and on a
 SPLITS = 10
 EACH = 200  # problems of each loss
 UNSEEN_SEVERAL = 30_000
+DECIDING = 50_000  # first seed of the problems that decided how often an agent gives in a visit
+GIFTS = ((1, 0.1), (2, 0.1), (3, 0.1), (5, 0.1), (3, 0.03), (3, 0.3))  # most in a visit, and what a parabola may miss
 PCA_COLUMNS = (16, 32, 48)  # of digits: 170, 330 and 490 unknowns
 Counts = list[int | None]
 
@@ -158,6 +161,31 @@ def of_random(loss: str, tokens: int | None = 1) -> Counts:
     return [laps(problem, tokens=tokens or problem.agents) for problem in problems]
 
 
+def of_gifts(most: int, miss: float) -> Counts:
+    """Random problems of every loss, with another number of gifts in a visit, and its looks at the
+    model that a gift led to."""
+    looks = visits = 0
+    usual = relay.GIFTS, relay_full.MISS, relay.look, relay.full
+
+    def look(*given: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        return usual[2](*given)
+
+    def full(*given: Any) -> Any:
+        nonlocal visits
+        visits += 1
+        return usual[3](*given)
+
+    relay.GIFTS, relay_full.MISS, relay.look, relay.full = usual[0]._replace(most=most), miss, look, full
+    try:
+        counts = [laps(random_problem(loss, DECIDING + k)) for loss in LOSSES for k in range(EACH)]
+    finally:
+        relay.GIFTS, relay_full.MISS, relay.look, relay.full = usual
+    print(f"  {looks / visits:.2f} looks per visit")
+    return counts
+
+
 def jobs() -> dict[str, dict[str, Callable[[], Counts]]]:
     """All that docs/convex.json has, by part and row."""
     ridges = [(n, r, how) for n in ("breast_cancer", "wine", "iris") for r in (1e-6, 1e-4) for how in ("even", "label")]
@@ -168,6 +196,10 @@ def jobs() -> dict[str, dict[str, Callable[[], Counts]]]:
             f"{loss}, {name}": (lambda loss=loss, tokens=tokens: of_random(loss, tokens))
             for loss in LOSSES
             for name, tokens in (("two tokens", 2), ("a token per agent", None))
+        },
+        "gifts": {
+            f"at most {most}, off by {miss:g}": (lambda most=most, miss=miss: of_gifts(most, miss))
+            for most, miss in GIFTS
         },
         "ridges": {
             f"{name}, ridge {ridge:g}, {how}": (lambda name=name, ridge=ridge, how=how: of_set(name, ridge, how))

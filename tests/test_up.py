@@ -145,8 +145,8 @@ def test_the_first_arithmetics_are_those_of_all_but_the_full_form(done, method):
         replay.check_arithmetic(kept._replace(arithmetic=earlier), method)
         with pytest.raises(AmbleError, match=f"computed by arithmetic {earlier} of another amble"):
             replay.check_arithmetic(kept._replace(arithmetic=earlier), Relay(form="full"))
-    with pytest.raises(AmbleError, match="computed by arithmetic 4 of another amble"):
-        replay.check_arithmetic(kept._replace(arithmetic=4), method)
+    with pytest.raises(AmbleError, match="computed by arithmetic 5 of another amble"):
+        replay.check_arithmetic(kept._replace(arithmetic=5), method)
 
 
 def test_a_visit_that_was_not_made_so_is_found(done):

@@ -80,8 +80,13 @@ class BoardRules:
 
     def visit(self, f: Objective, agent: Agent, slot: NoSlot, token: Token) -> tuple[Agent, NoSlot, Token]:
         board = newer(agent.board, token.board)
-        own, gift = given(self.method, f, agent.own, self.read(board, agent.x), self.penalty)
-        board = add(board, token.m, gift.v - agent.given.v, gift.w - agent.given.w)
+
+        def after(gift: Slot) -> Board:
+            return add(board, token.m, gift.v - agent.given.v, gift.w - agent.given.w)
+
+        z = self.read(board, agent.x)
+        own, gift = given(self.method, f, agent.own, z, self.penalty, lambda gift: self.read(after(gift), z))
+        board = after(gift)
         return Agent(own, gift, board), slot, token._replace(board=board)
 
     def estimate(self, token: Token) -> Array:

@@ -6,6 +6,8 @@ A token holds (total, weight); the agent's slot for it holds its last gift (v, w
     z = total / weight
     total += v - slot.v;  weight += w - slot.w;  slot = (v, w)
 
+A method may give again, at the model that its gift has led to, before the token goes on; the last gift counts.
+
 How gifts weigh is the method's `weigh`:
 
     agents   the paper's normalisation: the weight is N from the beginning and gifts weigh nothing, z = total / N, so
@@ -21,14 +23,16 @@ An empty token represents the initial model, and so does a full one in all direc
 Several tokens share one account of M ledgers: see methods/boards.py.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from amble.arrays import Array, namespace, solver
+from amble.arrays import Array, Flags, namespace, solver, while_loop
 from amble.losses.objective import Objective, number_of
 from amble.losses.penalty import SINGULAR, Penalty
+from amble.methods.optional import gifts_in_visit
 from amble.methods.protocol import GiftMethod
 
 
@@ -51,12 +55,49 @@ def nothing(method: GiftMethod, start: Array, penalty: Penalty | None = None) ->
     return Slot(v, xp.zeros((p, p)) if method.weigh == "full" else xp.asarray(0.0))
 
 
+class Giving(NamedTuple):
+    """Of an agent that may give several times in a visit."""
+
+    agent: Any
+    gift: Slot
+    seen: Any  # by the method, at the model with the gift in it
+    left: Array  # how often it still may give
+
+
 def given(
-    method: GiftMethod, f: Objective, agent: Any, z: Array, penalty: Penalty | None = None
-) -> tuple[Any, Slot]:  # fmt: skip
-    """What the agent remembers after its gift at z, and the gift."""
+    method: GiftMethod,
+    f: Objective,
+    agent: Any,
+    z: Array,
+    penalty: Penalty | None = None,
+    read: Callable[[Slot], Array] | None = None,
+) -> tuple[Any, Slot]:
+    """What the agent remembers after its gift at z, and the gift.
+
+    `read` is the model with a gift in it. A method that gives again looks at that model; without `read` it gives once.
+    """
+    xp, repeated = namespace(z), cast(Any, method)
+
+    def slot(v: Array, w: Array) -> Slot:
+        return Slot(v if penalty is None else xp.append(v, number_of(f, "share", None)), w)
+
     agent, v, w = method.gift(f, agent, z)
-    return agent, Slot(v if penalty is None else namespace(z).append(v, number_of(f, "share", None)), w)
+    most = gifts_in_visit(method, f).most
+    if read is None or most == 1:
+        return agent, slot(v, w)
+
+    def looked(agent: Any, gift: Slot, left: Array) -> Giving:
+        return Giving(agent, gift, repeated.look(f, agent, read(gift)), left)
+
+    def misses(now: Giving) -> Flags:
+        return (now.left > 0) & repeated.misses(now.agent, now.gift.v[: len(z)], now.gift.w, now.seen)
+
+    def again(now: Giving) -> Giving:
+        agent, v, w = repeated.again(now.agent, now.gift.v[: len(z)], now.gift.w, now.seen)
+        return looked(agent, slot(v, w), now.left - 1)
+
+    last: Giving = while_loop(xp, misses, again, looked(agent, slot(v, w), xp.asarray(most - 1)))
+    return last.agent, last.gift
 
 
 def opening(
@@ -130,8 +171,12 @@ class GiftRules:
         return opening(self.method, start, agents, 1, self.penalty)
 
     def visit(self, f: Objective, agent: Any, slot: Slot, token: Token) -> tuple[Any, Slot, Token]:
-        agent, gift = given(self.method, f, agent, self.estimate(token, agent.x), self.penalty)
-        return agent, gift, Token(token.total + (gift.v - slot.v), token.weight + (gift.w - slot.w))
+        def after(gift: Slot) -> Token:
+            return Token(token.total + (gift.v - slot.v), token.weight + (gift.w - slot.w))
+
+        z = self.estimate(token, agent.x)
+        agent, gift = given(self.method, f, agent, z, self.penalty, lambda gift: self.estimate(after(gift), z))
+        return agent, gift, after(gift)
 
     def estimate(self, token: Token, near: Array | None = None) -> Array:
         return estimate(self.method, token.total, token.weight, self.start, self.penalty, near)

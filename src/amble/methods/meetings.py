@@ -65,11 +65,13 @@ class MeetingRules:
         return Token(*whole, gifts.Token(whole.total - share.total, whole.weight - share.weight))
 
     def visit(self, f: Objective, agent: Agent, slot: NoSlot, token: Token) -> tuple[Agent, NoSlot, Token]:
-        z = estimate(self.method, token.total, token.weight, self.start, self.penalty, agent.x)
-        own, gift = given(self.method, f, agent.own, z, self.penalty)
-        total = token.total + (gift.v - agent.given.v)
-        weight = token.weight + (gift.w - agent.given.w)
-        return agent._replace(own=own, given=gift), slot, token._replace(total=total, weight=weight)
+        def after(gift: Slot) -> Token:
+            total = token.total + (gift.v - agent.given.v)
+            return token._replace(total=total, weight=token.weight + (gift.w - agent.given.w))
+
+        z = self.estimate(token, agent.x)
+        own, gift = given(self.method, f, agent.own, z, self.penalty, lambda gift: self.estimate(after(gift), z))
+        return agent._replace(own=own, given=gift), slot, after(gift)
 
     def deliver(self, agent: Agent, token: Token) -> tuple[Agent, Token]:
         """The meeting place gets what the token has been given since it left."""
@@ -84,8 +86,8 @@ class MeetingRules:
         """A token as it leaves the meeting place."""
         return Token(*agent.account, taken=agent.account)
 
-    def estimate(self, token: Token) -> Array:
-        return estimate(self.method, token.total, token.weight, self.start, self.penalty)
+    def estimate(self, token: Token, near: Array | None = None) -> Array:
+        return estimate(self.method, token.total, token.weight, self.start, self.penalty, near)
 
     def whole(self, tokens: Token, account: gifts.Token) -> Array:
         """The model of all that was given, wherever it is; the arguments are stacked by token and by agent."""

@@ -2,7 +2,7 @@
 base class for the rest. So each function here checks whether the part exists."""
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 Kind = TypeVar("Kind")
 FAVOURS = ("auto", "time", "communication")  # words for a number of tokens that the network chooses
@@ -68,6 +68,17 @@ def short(method: object) -> Mapping[str, str]:
     """The leaves of its token that a message has in a smaller type, by their names."""
     named: Mapping[str, str] = getattr(method, "short", {})
     return named
+
+
+class Gifts(NamedTuple):
+    most: int = 1
+    looks: float = 0.0  # at the model that a gift leads to, on average: the fixed cost model counts a gradient for each
+
+
+def gifts_in_visit(method: object, f: object) -> Gifts:
+    """How many times an agent with loss f gives while a token is there, for a gift method that may give again."""
+    count = getattr(method, "gifts_in_visit", None)
+    return Gifts() if count is None else count(f)
 
 
 def own_flops(method: object, p: int) -> float:

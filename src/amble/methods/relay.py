@@ -3,15 +3,15 @@
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
-from amble.arrays import Array, namespace
+from amble.arrays import Array, Flags, namespace
 from amble.errors import AmbleError
 from amble.losses import LOSSES
-from amble.losses.objective import Objective, knows
-from amble.methods.optional import FAVOURS
+from amble.losses.objective import Objective, knows, number_of
+from amble.methods.optional import FAVOURS, Gifts
 from amble.methods.parameters import method
 from amble.methods.protocol import Dealt
 from amble.methods.relay_dual import Dual, inexact, scalar
-from amble.methods.relay_full import GUARD, Seen, full
+from amble.methods.relay_full import GIFTS, GUARD, Look, Seen, again, full, look, misses
 
 FULL_UP_TO = 500  # unknowns: a full message is then at most 125,750 numbers, 1 MB
 HELD_UP_TO = 125_000_000  # numbers that all agents keep of their full gifts, 1 GB: many agents of many unknowns
@@ -30,6 +30,8 @@ class Relay:
     full: the token that solves as it walks, an incremental Newton method
         v = H z - grad f_i(z),  w = H,   H = Hessian of f_i at z (+ lift + m, for a loss that is not quadratic)
         For least squares z is the exact minimiser of the losses of all agents visited: the optimum after one lap.
+        For another loss the agent gives again, at the z that its gift has led to, up to three times in a visit, while
+        |grad f_i(z') - (w z' - v)| > 0.1 |w (z' - z)|, each unknown in units of its own curvature.
 
     scalar: a prox with a dual, and a penalty beta that balances itself
         x' = argmin_x f_i(x) + beta/2 |x - (z + y/beta)|^2
@@ -132,6 +134,18 @@ class Relay:
     def own_flops(self, p: int) -> float:
         """Operations besides the objective's: the full form solves two systems of p unknowns for its estimate."""
         return 4 / 3 * p**3 + 4.0 * p * p if self.form == "full" else 0.0
+
+    def gifts_in_visit(self, f: Objective) -> Gifts:
+        return GIFTS if self.form == "full" and not number_of(f, "quadratic", False) else Gifts()
+
+    def look(self, f: Objective, agent: Seen, z: Array) -> Look:
+        return look(f, agent, z)
+
+    def misses(self, agent: Seen, v: Array, w: Array, seen: Look) -> Flags:
+        return misses(agent, v, w, seen)
+
+    def again(self, agent: Seen, v: Array, w: Array, seen: Look) -> tuple[Seen, Array, Array]:
+        return again(agent, v, w, seen)
 
     @property
     def needs(self) -> tuple[str, ...]:

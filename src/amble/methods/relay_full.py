@@ -4,7 +4,10 @@ from typing import Any, NamedTuple
 
 from amble.arrays import Array, Flags, namespace
 from amble.losses.objective import Objective, knows, number_of
+from amble.methods.optional import Gifts
 
+GIFTS = Gifts(most=3, looks=1.7)  # in a visit, and on average over random problems until 1e-6 (benchmarks/convex.py)
+MISS = 0.1  # of a parabola's change of slope: so much it may be off where it has led to
 GUARD, GUARD_MAX = 1e-6, 1e3  # of each unknown's own curvature: the full form's Levenberg term while the token moves
 GROWTH, DECAY = 4.0, 2.0  # of the guard: where the token turns back, and where it does not
 FIT = 1.25  # a loss up to this many times its parabola is no reason to lift it, once moves halve
@@ -61,3 +64,41 @@ def within_reach(xp: Any, f: Objective, last: Array, z: Array) -> Array:
         return z
     reach = length(z - last)
     return xp.where(reach <= REACH, z, last + REACH / xp.maximum(reach, REACH) * (z - last))
+
+
+class Look(NamedTuple):
+    """Where the agent's gift has led the model to."""
+
+    x: Array
+    g: Array  # the slope of its loss there
+    further: Flags  # whether the model is out of reach, and this a point on the way to it
+
+
+def look(f: Objective, agent: Seen, z: Array) -> Look:
+    x = within_reach(namespace(z), f, agent.x, z)
+    return Look(x, f.grad(x), (x != z).any())
+
+
+def misses(agent: Seen, v: Array, w: Array, seen: Look) -> Flags:
+    """Whether the agent's parabola has another slope there than its loss: then it gives again."""
+    xp = namespace(v)
+    units = xp.diagonal(w)
+    inverse = xp.where(units > 0, 1 / xp.where(units > 0, units, 1.0), 0.0)
+
+    def length(slope: Array) -> Array:
+        return xp.sqrt(inverse @ (slope * slope))
+
+    off, change = seen.g - (w @ seen.x - v), w @ (seen.x - agent.x)
+    return (length(off) > MISS * length(change) + ROUNDING * length(v)) | seen.further
+
+
+def again(agent: Seen, v: Array, w: Array, seen: Look) -> tuple[Seen, Array, Array]:
+    """A parabola with the slope there, and with the same change of slope as the loss on the way (BFGS)."""
+    xp = namespace(v)
+    step = seen.x - agent.x
+    old, new = w @ step, seen.g - (w @ agent.x - v)
+    bent, bends = step @ old, step @ new
+    convex = (bent > 0) & (bends > ROUNDING * bent)
+    bent, bends = xp.where(convex, bent, 1.0), xp.where(convex, bends, 1.0)
+    w = xp.where(convex, w - old[:, None] * old / bent + new[:, None] * new / bends, w)
+    return agent._replace(x=seen.x, step=agent.step + step), w @ seen.x - seen.g, w

@@ -19,7 +19,7 @@ QUICK_SHARE = 4  # --quick has a quarter of the budgets
 PILOT_POWERS = (-2.0, 2.0, 7)  # the search: seven values over four decades, then four between
 PILOTS = PILOT_POWERS[2] + len(FINE)
 FULL_STEP = 10 ** (4 / 6)  # between the values that are tried in full runs: as between the seven
-ARITHMETIC = 3  # saved runs of another version are not used; raise it when the same settings give other results
+ARITHMETIC = 4  # saved runs of another version are not used; raise it when the same settings give other results
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from amble.arrays import Array
 from amble.losses.objective import Objective
 from amble.methods import Method, agrees, is_pair, is_round, rules
-from amble.methods.optional import own_flops
+from amble.methods.optional import gifts_in_visit, own_flops
 from amble.problem.problem import Problem
 from amble.schedule.rounds import Rounds
 from amble.schedule.schedule import Schedule
@@ -38,10 +38,13 @@ def modelled(method: Method, problem: Problem) -> Array:
     losses: Any = problem.stacked if problem.own is None else problem.trains
     if losses is None:
         return np.full(problem.agents, 1e-6)
-    flops = sum(times * losses.flops(kind) for kind, times in method.work.items())
+    own = own_flops(method, problem.dimension)
     if problem.penalty is not None:
-        flops = flops + problem.penalty.flops(problem.dimension)
-    return np.asarray(flops + own_flops(method, problem.dimension), np.float64) / FLOPS_PER_S
+        own += problem.penalty.flops(problem.dimension)
+    flops = own + sum(times * losses.flops(kind) for kind, times in method.work.items())
+    if looks := gifts_in_visit(method, losses).looks:
+        flops = flops + looks * (own + losses.flops("grad"))
+    return np.asarray(flops, np.float64) / FLOPS_PER_S
 
 
 def measured(method: Method, problem: Problem, clock: Callable[[], float] = time.perf_counter) -> Array:

@@ -119,9 +119,14 @@ class GiftVisits(Common):
                 account = parcel.token.account
                 z = account.z
         if not quiet:  # a recount takes one gift of each agent, all at the same model
-            own, new = given(self.method, f, own, z, self.penalty)
-            account = accounts.give(account, m, me, new.v - gift.v, new.w - gift.w)
-            gift = new
+            before, last = account, gift
+
+            def after(gift: Slot) -> Account:
+                return accounts.give(before, m, me, gift.v - last.v, gift.w - last.w)
+
+            read = None if recounting else lambda gift: self._read(after(gift), z)
+            own, gift = given(self.method, f, own, z, self.penalty, read)
+            account = after(gift)
         parcel = self._left_with(parcel, account, me, hop, self.still(holder, z))
         giver = Giver(own, gift, parcel.token.account)
         return Holder(giver, z, holder.visits + 1), share, parcel

@@ -17,8 +17,8 @@ FORMAT = 4
 WITHOUT_BURIED = 3  # an earlier format, which names the buried in words only
 WITH_LEDGERS = 2  # and one before that, with a share per token in the rows, too
 # of visits, which digests depend on: in 1, which journals did not name, Relay's full form solved otherwise; in 2 it had
-# another guard
-ARITHMETIC = 3
+# another guard, in 3 it gave once in a visit
+ARITHMETIC = 4
 APPLICATION = int.from_bytes(b"ambl")  # marks the file as ours; SQLite keeps it in the header
 SQLITE, HEADER_BYTES = b"SQLite format 3\x00", 100
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
