@@ -12,7 +12,7 @@ import numpy as np
 DOCS = Path(__file__).parent
 KEPT, PAGE = DOCS / "convex.json", DOCS / "theory.md"
 BLOCK = re.compile(r"(<!-- convex: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-LAPS_MAX = {"random": 300, "several": 300, "ridges": 300, "unknowns": 40}
+LAPS_MAX = {"random": 300, "several": 300, "gifts": 300, "ridges": 300, "unknowns": 40}
 Rows = dict[str, list[int | None]]
 
 

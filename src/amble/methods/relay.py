@@ -30,8 +30,9 @@ class Relay:
     full: the token that solves as it walks, an incremental Newton method
         v = H z - grad f_i(z),  w = H,   H = Hessian of f_i at z (+ lift + m, for a loss that is not quadratic)
         For least squares z is the exact minimiser of the losses of all agents visited: the optimum after one lap.
-        For another loss the agent gives again, at the z that its gift has led to, up to three times in a visit, while
-        |grad f_i(z') - (w z' - v)| > 0.1 |w (z' - z)|, each unknown in units of its own curvature.
+        For another loss the agent gives again, at the z' that its gift has led to, up to three times in a visit, while
+        |g - (w z' - v)| > 0.1 |w d|, g = grad f_i(z'), d = z' - z, each unknown in units of its own curvature:
+        w' = w - (wd)(wd)'/(d'wd) + ee'/(d'e),  v' = w' z' - g,   e = g - (w z - v): the change of the slope (BFGS)
 
     scalar: a prox with a dual, and a penalty beta that balances itself
         x' = argmin_x f_i(x) + beta/2 |x - (z + y/beta)|^2
