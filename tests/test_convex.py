@@ -72,11 +72,11 @@ def test_full_relay_converges_where_newton_diverges():
     assert run.history["distance"][-1] < 1e-9
 
 
-@pytest.mark.parametrize(("start", "converges"), [(10.0, True), (100.0, False)])
+@pytest.mark.parametrize(("start", "converges"), [(1.0, True), (10.0, True), (50.0, True), (100.0, False)])
 def test_the_counter_example_of_the_theory(start, converges):
-    """Three agents, c = 0, 1 and 7: after 60 laps from 100 the model is still far away; from 10 they converge."""
+    """Three agents, c = 0, 1 and 7: after 60 laps from 100 the model is still far away; from 50 they converge."""
     problem = amble.Problem.from_objectives([Root(0.0), Root(1.0), Root(7.0)], 1)
     options = {"start": np.array([start]), "hops": 180, "engine": "plain", "progress": False}
     run = amble.simulate(amble.Relay(form="full"), problem, "complete", **options)
     assert (run.history["distance"][-1] < 1e-9) == converges
-    assert converges or run.history["distance"][-1] > 1e5
+    assert converges or run.history["distance"][-1] > 1e3

@@ -86,6 +86,11 @@ def tree_map(function: Callable[..., Array], *trees: Tree) -> Tree:
     return kind(*(tree_map(function, *branches) for branches in zip(*trees, strict=True)))
 
 
+def chosen(flag: Any, one: Tree, other: Tree) -> Tree:
+    """One of two trees, leaf by leaf."""
+    return tree_map(lambda a, b: namespace(a).where(flag, a, b), one, other)
+
+
 def leaves(tree: Tree) -> list[Array]:
     """The arrays of a tree, in order."""
     if not isinstance(tree, tuple):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from amble.arrays import BEYOND, Array, Indices, Number, Tree, namespace, tree_map
+from amble.arrays import BEYOND, Array, Indices, Number, Tree, chosen, tree_map
 from amble.errors import AmbleError, unknown
 from amble.methods import Method
 from amble.methods.protocol import MeetingTokenRules
@@ -70,24 +70,19 @@ def act(rule: Any, role: Any, f: Any, agent: Tree, slot: Tree, token: Tree) -> t
     visited, seen, carried = meeting.visit(f, agent, slot, token)
     if not delivers(rule):
         there = role == VISIT
-        return _chosen(there, visited, agent), _chosen(there, seen, slot), _chosen(there, carried, token)
+        return chosen(there, visited, agent), chosen(there, seen, slot), chosen(there, carried, token)
     place, waiting = meeting.deliver(agent, token)
-    leaving = _chosen(role == TAKE, meeting.take(agent), token)
+    leaving = chosen(role == TAKE, meeting.take(agent), token)
     return (
-        _chosen(role == VISIT, visited, _chosen(role == DELIVER, place, agent)),
+        chosen(role == VISIT, visited, chosen(role == DELIVER, place, agent)),
         seen,
-        _chosen(role == VISIT, carried, _chosen(role == DELIVER, waiting, leaving)),
+        chosen(role == VISIT, carried, chosen(role == DELIVER, waiting, leaving)),
     )
 
 
 def delivers(rule: Any) -> bool:
     """Whether tokens of these rules deliver and take where they meet; those that only jump do not."""
     return callable(getattr(rule, "deliver", None))
-
-
-def _chosen(flag: Any, one: Tree, other: Tree) -> Tree:
-    """One of two trees, leaf by leaf."""
-    return tree_map(lambda a, b: namespace(a).where(flag, a, b), one, other)
 
 
 def engine_for(

@@ -6,7 +6,8 @@ A token holds (total, weight); the agent's slot for it holds its last gift (v, w
     z = total / weight
     total += v - slot.v;  weight += w - slot.w;  slot = (v, w)
 
-A method may give again, at the model that its gift has led to, before the token goes on; the last gift counts.
+A method may give again, at the model that its gift has led to, before the token goes on. The last gift counts or, where
+even that one leads away, the one that misses least.
 
 How gifts weigh is the method's `weigh`:
 
@@ -29,7 +30,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from amble.arrays import Array, Flags, namespace, solver, while_loop
+from amble.arrays import Array, Flags, chosen, namespace, solver, while_loop
 from amble.losses.objective import Objective, number_of
 from amble.losses.penalty import SINGULAR, Penalty
 from amble.methods.optional import gifts_in_visit
@@ -55,12 +56,19 @@ def nothing(method: GiftMethod, start: Array, penalty: Penalty | None = None) ->
     return Slot(v, xp.zeros((p, p)) if method.weigh == "full" else xp.asarray(0.0))
 
 
-class Giving(NamedTuple):
-    """Of an agent that may give several times in a visit."""
+class Given(NamedTuple):
+    """A gift, and what its agent then remembers and sees."""
 
     agent: Any
     gift: Slot
-    seen: Any  # by the method, at the model with the gift in it
+    look: Any  # at the model with the gift in it: whether the gift `misses` the agent's loss there, and `by` how much
+
+
+class Giving(NamedTuple):
+    """Of an agent that may give several times in a visit."""
+
+    last: Given
+    best: Given
     left: Array  # how often it still may give
 
 
@@ -82,22 +90,27 @@ def given(
         return Slot(v if penalty is None else xp.append(v, number_of(f, "share", None)), w)
 
     agent, v, w = method.gift(f, agent, z)
-    most = gifts_in_visit(method, f).most
+    first, most = slot(v, w), gifts_in_visit(method, f).most
     if read is None or most == 1:
-        return agent, slot(v, w)
+        return agent, first
 
-    def looked(agent: Any, gift: Slot, left: Array) -> Giving:
-        return Giving(agent, gift, repeated.look(f, agent, read(gift)), left)
+    def looked(agent: Any, gift: Slot) -> Given:
+        return Given(agent, gift, repeated.look(f, agent, gift.v[: len(z)], gift.w, read(gift)))
 
     def misses(now: Giving) -> Flags:
-        return (now.left > 0) & repeated.misses(now.agent, now.gift.v[: len(z)], now.gift.w, now.seen)
+        return (now.left > 0) & now.last.look.misses
 
     def again(now: Giving) -> Giving:
-        agent, v, w = repeated.again(now.agent, now.gift.v[: len(z)], now.gift.w, now.seen)
-        return looked(agent, slot(v, w), now.left - 1)
+        agent, gift, look = now.last
+        agent, v, w = repeated.again(agent, gift.v[: len(z)], gift.w, look)
+        last = looked(agent, slot(v, w))
+        return Giving(last, chosen(last.look.by < now.best.look.by, last, now.best), now.left - 1)
 
-    last: Giving = while_loop(xp, misses, again, looked(agent, slot(v, w), xp.asarray(most - 1)))
-    return last.agent, last.gift
+    begun = looked(agent, first)
+    ended: Giving = while_loop(xp, misses, again, Giving(begun, begun, xp.asarray(most - 1)))
+    away = ended.last.look.misses & (ended.last.look.by > 1)
+    counts = chosen(away, ended.best, ended.last)
+    return counts.agent, counts.gift
 
 
 def opening(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
-from amble.arrays import Array, Flags, namespace
+from amble.arrays import Array, namespace
 from amble.errors import AmbleError
 from amble.losses import LOSSES
 from amble.losses.objective import Objective, knows, number_of
@@ -11,7 +11,7 @@ from amble.methods.optional import FAVOURS, Gifts
 from amble.methods.parameters import method
 from amble.methods.protocol import Dealt
 from amble.methods.relay_dual import Dual, inexact, scalar
-from amble.methods.relay_full import GIFTS, GUARD, Look, Seen, again, full, look, misses
+from amble.methods.relay_full import GIFTS, GUARD, Look, Seen, again, full, look
 
 FULL_UP_TO = 500  # unknowns: a full message is then at most 125,750 numbers, 1 MB
 HELD_UP_TO = 125_000_000  # numbers that all agents keep of their full gifts, 1 GB: many agents of many unknowns
@@ -33,6 +33,7 @@ class Relay:
         For another loss the agent gives again, at the z' that its gift has led to, up to three times in a visit, while
         |g - (w z' - v)| > 0.1 |w d|, g = grad f_i(z'), d = z' - z, each unknown in units of its own curvature:
         w' = w - (wd)(wd)'/(d'wd) + ee'/(d'e),  v' = w' z' - g,   e = g - (w z - v): the change of the slope (BFGS)
+        The last gift counts. If it is off by more than |w d|, so it led away, the one that was off least counts.
 
     scalar: a prox with a dual, and a penalty beta that balances itself
         x' = argmin_x f_i(x) + beta/2 |x - (z + y/beta)|^2
@@ -139,14 +140,11 @@ class Relay:
     def gifts_in_visit(self, f: Objective) -> Gifts:
         return GIFTS if self.form == "full" and not number_of(f, "quadratic", False) else Gifts()
 
-    def look(self, f: Objective, agent: Seen, z: Array) -> Look:
-        return look(f, agent, z)
+    def look(self, f: Objective, agent: Seen, v: Array, w: Array, z: Array) -> Look:
+        return look(f, agent, v, w, z)
 
-    def misses(self, agent: Seen, v: Array, w: Array, seen: Look) -> Flags:
-        return misses(agent, v, w, seen)
-
-    def again(self, agent: Seen, v: Array, w: Array, seen: Look) -> tuple[Seen, Array, Array]:
-        return again(agent, v, w, seen)
+    def again(self, agent: Seen, v: Array, w: Array, look: Look) -> tuple[Seen, Array, Array]:
+        return again(agent, v, w, look)
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -71,34 +71,32 @@ class Look(NamedTuple):
 
     x: Array
     g: Array  # the slope of its loss there
-    further: Flags  # whether the model is out of reach, and this a point on the way to it
+    misses: Flags  # whether its parabola has another slope there: then it gives again
+    by: Array  # how far off that slope is, as a share of its change on the way
 
 
-def look(f: Objective, agent: Seen, z: Array) -> Look:
-    x = within_reach(namespace(z), f, agent.x, z)
-    return Look(x, f.grad(x), (x != z).any())
-
-
-def misses(agent: Seen, v: Array, w: Array, seen: Look) -> Flags:
-    """Whether the agent's parabola has another slope there than its loss: then it gives again."""
-    xp = namespace(v)
-    units = xp.diagonal(w)
+def look(f: Objective, agent: Seen, v: Array, w: Array, z: Array) -> Look:
+    xp = namespace(z)
+    x = within_reach(xp, f, agent.x, z)
+    g, units = f.grad(x), xp.diagonal(w)
     inverse = xp.where(units > 0, 1 / xp.where(units > 0, units, 1.0), 0.0)
 
     def length(slope: Array) -> Array:
         return xp.sqrt(inverse @ (slope * slope))
 
-    off, change = seen.g - (w @ seen.x - v), w @ (seen.x - agent.x)
-    return (length(off) > MISS * length(change) + ROUNDING * length(v)) | seen.further
+    off, change = length(g - (w @ x - v)), length(w @ (x - agent.x))
+    further = (x != z).any()  # the model is out of reach, and this a point on the way to it
+    misses = (off > MISS * change + ROUNDING * length(v)) | further
+    return Look(x, g, misses, off / xp.maximum(change, 1e-300))
 
 
-def again(agent: Seen, v: Array, w: Array, seen: Look) -> tuple[Seen, Array, Array]:
+def again(agent: Seen, v: Array, w: Array, look: Look) -> tuple[Seen, Array, Array]:
     """A parabola with the slope there, and with the same change of slope as the loss on the way (BFGS)."""
     xp = namespace(v)
-    step = seen.x - agent.x
-    old, new = w @ step, seen.g - (w @ agent.x - v)
+    step = look.x - agent.x
+    old, new = w @ step, look.g - (w @ agent.x - v)
     bent, bends = step @ old, step @ new
     convex = (bent > 0) & (bends > ROUNDING * bent)
     bent, bends = xp.where(convex, bent, 1.0), xp.where(convex, bends, 1.0)
     w = xp.where(convex, w - old[:, None] * old / bent + new[:, None] * new / bends, w)
-    return agent._replace(x=seen.x, step=agent.step + step), w @ seen.x - seen.g, w
+    return agent._replace(x=look.x, step=agent.step + step), w @ look.x - look.g, w

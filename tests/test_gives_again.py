@@ -1,0 +1,102 @@
+"""An agent of full Relay gives again where its parabola misses its loss (methods/gifts.py, methods/relay_full.py)."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import amble
+from amble.methods.gifts import given
+from amble.methods.optional import Gifts
+from amble.methods.relay_full import Seen, again, full, look
+
+
+ENGINES = ("plain", "compiled")
+
+
+class Looked(NamedTuple):
+    misses: np.ndarray
+    by: np.ndarray
+
+
+class Script:
+    """Gifts 0, 1, 2 .. in a visit, whose misses are told beforehand."""
+
+    weigh = "scalar"
+
+    def __init__(self, xp, by):
+        self.xp, self.by = xp, xp.asarray(by)
+
+    def gifts_in_visit(self, f):  # noqa: ARG002
+        return Gifts(most=len(self.by))
+
+    def gift(self, f, agent, z):  # noqa: ARG002
+        return agent, 0 * z, self.xp.asarray(1.0)
+
+    def look(self, f, agent, v, w, z):  # noqa: ARG002
+        by = self.by[v[0].astype(int)]
+        return Looked(by > 0.1, by)
+
+    def again(self, agent, v, w, look):  # noqa: ARG002
+        return agent, v + 1, w
+
+
+@pytest.mark.parametrize("xp", [np, jnp])
+@pytest.mark.parametrize(
+    ("by", "counts"),
+    [
+        ((0.05, 9.0, 9.0), 0),  # the first fits
+        ((5.0, 0.05, 9.0), 1),  # the second fits
+        ((0.3, 0.5, 0.4), 2),  # none fits, and the last does not lead away
+        ((3.0, 0.5, 4.0), 1),  # the last leads away
+        ((3.0, 5.0, 4.0), 0),
+        ((3.0, 2.0, 1.5), 2),
+    ],
+)
+def test_which_gift_counts(xp, by, counts):
+    method, z = Script(xp, by), xp.zeros(1)
+    _, gift = given(method, None, z, z, read=lambda gift: gift.v)
+    assert gift.v.tolist() == [counts]
+    once = given(method, None, z, z)[1]  # nobody can say where a gift leads to: it gives once
+    assert once.v.tolist() == [0]
+
+
+def poisson():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 2))
+    y = rng.poisson(np.exp(X @ [0.5, -1.0])) * 1.0
+    options = {"task": "regression", "loss": "poisson", "ridge": 1e-3, "scale": False}
+    return amble.Problem.from_arrays(X, y, groups=np.arange(40) % 2, **options)
+
+
+def test_a_second_gift_has_the_slope_there_and_the_change_of_slope_on_the_way():
+    problem, rng = poisson(), np.random.default_rng(4)
+    f = problem.objective(0)
+    first = np.zeros(problem.dimension)
+    seen, v, w = full(f, Seen(first, first, np.asarray(1e-6), np.asarray(1.0)), first)
+    z = 0.3 * rng.normal(size=len(first))
+    found = look(f, seen, v, w, z)
+    assert found.misses
+    assert found.by > 0.1
+    later, v2, w2 = again(seen, v, w, found)
+    np.testing.assert_allclose(w2 @ later.x - v2, f.grad(later.x), rtol=1e-12)  # the slope at the new model
+    np.testing.assert_allclose(w2 @ first - v2, w @ first - v, rtol=1e-9, atol=1e-12)  # and still that at the old one
+    np.testing.assert_allclose(w2, w2.T, rtol=1e-12)
+    assert np.linalg.eigvalsh(w2).min() > 0
+
+
+def test_a_gift_that_fits_is_not_given_again():
+    problem = poisson()
+    f, z = problem.objective(0), np.zeros(problem.dimension)
+    seen, v, w = full(f, Seen(z, z, np.asarray(1e-6), np.asarray(1.0)), z)
+    assert not look(f, seen, v, w, z + 1e-6).misses
+
+
+def test_both_engines_give_again_alike():
+    """From far away most visits of the first laps give more than once."""
+    problem = poisson()
+    options = {"start": np.full(problem.dimension, 4.0), "hops": 20, "progress": False}
+    runs = [amble.simulate(amble.Relay(), problem, "complete", engine=each, **options) for each in ENGINES]
+    np.testing.assert_allclose(runs[0].model, runs[1].model, rtol=1e-9)
+    assert runs[0].history["distance"][-1] < 1e-6
