@@ -11,7 +11,6 @@ from amble.methods.gifts import given
 from amble.methods.optional import Gifts
 from amble.methods.relay_full import Seen, again, full, look
 
-
 ENGINES = ("plain", "compiled")
 
 
