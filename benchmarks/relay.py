@@ -117,13 +117,12 @@ def main() -> None:
             table.add_row(label, str(tokens), setting, *numbers)
 
         begun = time.monotonic()
-        for form in ("full", "scalar"):
+        for form, message in (("full", "float64"), ("full", "float32"), ("scalar", "float64")):
             for tokens in (1, 2, 5, 10):
                 hops = arguments.hops * (1 if form == "scalar" else 0) + 15 * agents * max(1, tokens // 2)
-                run = go(
-                    amble.Relay(tokens=tokens, form=form), problem, network, hops, every=1 if form == "full" else None
-                )
-                row(run, f"Relay, {form}", tokens, "none")
+                method = amble.Relay(tokens, form, message)
+                run = go(method, problem, network, hops, every=1 if form == "full" else None)
+                row(run, f"Relay, {form}, {message}", tokens, "none")
         for method in BASELINES:
             console.print(f"{data}: {method.label}, {time.monotonic() - begun:.0f} s so far", style="dim")
             run = best_rival(method, problem, network, arguments.hops, arguments.distance)

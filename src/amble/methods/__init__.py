@@ -133,7 +133,8 @@ def message_numbers(method: Method, p: int, penalty: Penalty | None = None, meet
 
 def message_bytes(method: Method, p: int, penalty: Penalty | None = None, meets: bool = False) -> int:
     """How many bytes one message holds."""
-    return said_bytes(method, message_numbers(method, p, penalty, meets), p)
+    asked = method if is_round(method) else rules(method, None, penalty, meets)
+    return said_bytes(asked, message_numbers(method, p, penalty, meets), p)
 
 
 def round_units(method: Method, network: Links) -> int:

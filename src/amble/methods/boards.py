@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from amble.arrays import Array, namespace
 from amble.losses.objective import Objective
 from amble.losses.penalty import Penalty
-from amble.methods.gifts import Slot, estimate, given, message_numbers, nothing, opening
+from amble.methods import gifts
+from amble.methods.gifts import Slot, estimate, given, message_bytes, message_numbers, nothing, opening
 from amble.methods.protocol import GiftMethod
 
 
@@ -62,6 +63,9 @@ class BoardRules:
     def message_numbers(self, p: int) -> int:
         return int(self.method.tokens) * (message_numbers(self.method, p, self.penalty) + 1)
 
+    def message_bytes(self, p: int) -> int:
+        return int(self.method.tokens) * (message_bytes(self.method, p, self.penalty) + 8)
+
     def board(self, start: Array, agents: float, version: float) -> Board:
         xp, M = namespace(start), self.method.tokens
         total, weight = opening(self.method, start, agents, M, self.penalty)
@@ -86,7 +90,7 @@ class BoardRules:
 
         z = self.read(board, agent.x)
         own, gift = given(self.method, f, agent.own, z, self.penalty, lambda gift: self.read(after(gift), z))
-        board = after(gift)
+        board, gift = put(self.method, board, token.m, agent.given, gift, own.x)
         return Agent(own, gift, board), slot, token._replace(board=board)
 
     def estimate(self, token: Token) -> Array:
@@ -111,6 +115,16 @@ def add(board: Board, m: Array, v: Array, w: Array) -> Board:
     mine = _mine(board, m)
     total = board.total + _over(mine, board.total) * v
     return Board(total, board.weight + _over(mine, board.weight) * w, board.version + mine)
+
+
+def put(method: GiftMethod, board: Board, m: Array, last: Slot, gift: Slot, x: Array) -> tuple[Board, Slot]:
+    """As gifts.put, for ledger m."""
+    mine, place = _mine(board, m), m.astype(int)
+    ledger, gift = gifts.put(method, gifts.Token(board.total[place], board.weight[place]), last, gift, x)
+    xp = namespace(board.total)
+    total = xp.where(_over(mine, board.total) > 0, ledger.total, board.total)
+    weight = xp.where(_over(mine, board.weight) > 0, ledger.weight, board.weight)
+    return Board(total, weight, board.version + mine), gift
 
 
 def _mine(board: Board, m: Array) -> Array:

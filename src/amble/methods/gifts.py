@@ -17,7 +17,10 @@ How gifts weigh is the method's `weigh`:
     scalar   each gift brings its weight, and the token begins empty: no agent needs to know N
     full     the weight is a symmetric matrix, and z solves  weight z = total; under a penalty of the problem's, z
              minimises the token's quadratic and the penalty (losses/penalty.py). As strong as the agents inside are
-             many: each gives its share in the sum too, as one more entry of v
+             many: each gives its share in the sum too, as one more entry of v. In short messages the weight's numbers
+             are rounded, weight' = Q(weight), and the agent that was there gives what is missing at its model x:
+                 w += weight' - weight;  v += (weight' - weight) x
+             Its slope w x - v stays, so the model to which the tokens converge is as exact as without rounding
 
 An empty token represents the initial model, and so does a full one in all directions that no gift has determined yet.
 
@@ -33,8 +36,9 @@ import numpy as np
 from amble.arrays import Array, Flags, chosen, namespace, solver, while_loop
 from amble.losses.objective import Objective, number_of
 from amble.losses.penalty import SINGULAR, Penalty
-from amble.methods.optional import gifts_in_visit
+from amble.methods.optional import gifts_in_visit, weight_type
 from amble.methods.protocol import GiftMethod
+from amble.methods.rounding import NUMBER_BYTES, rounded
 
 
 class Token(NamedTuple):
@@ -124,6 +128,23 @@ def opening(
     return Token(gifts * v, gifts)
 
 
+def put(method: GiftMethod, account: Token, last: Slot, gift: Slot, x: Array) -> tuple[Token, Slot]:
+    """The account with an agent's gift for its last one, and the gift as it counts; x is the agent's model."""
+    weight, gift = fitted(method, account.weight + (gift.w - last.w), gift, x)
+    return Token(account.total + (gift.v - last.v), weight), gift
+
+
+def fitted(method: GiftMethod, weight: Array, gift: Slot, x: Array) -> tuple[Array, Slot]:
+    """The weight of an account as a message holds it, and a gift inside that makes up for the difference."""
+    kind = weight_type(method)
+    if kind == "float64":
+        return weight, gift
+    xp, short = namespace(weight), rounded(weight, kind)
+    off = short - weight
+    v = off @ x
+    return short, Slot(gift.v + xp.append(v, xp.zeros(gift.v.shape[0] - v.shape[0])), gift.w + off)
+
+
 def estimate(
     method: GiftMethod,
     total: Array,
@@ -163,6 +184,12 @@ def message_numbers(method: GiftMethod, p: int, penalty: Penalty | None = None) 
     return p + {"agents": 0, "scalar": 1, "full": p * (p + 1) // 2}[method.weigh] + (penalty is not None)
 
 
+def message_bytes(method: GiftMethod, p: int, penalty: Penalty | None = None) -> int:
+    """Of so many numbers, those of the weight in their type."""
+    numbers, saved = message_numbers(method, p, penalty), 8 - NUMBER_BYTES[weight_type(method)]
+    return 8 * numbers - saved * (p * (p + 1) // 2)
+
+
 @dataclass(frozen=True)
 class GiftRules:
     """What the engines call (see methods/__init__), for a gift method with one token."""
@@ -173,6 +200,9 @@ class GiftRules:
 
     def message_numbers(self, p: int) -> int:
         return message_numbers(self.method, p, self.penalty)
+
+    def message_bytes(self, p: int) -> int:
+        return message_bytes(self.method, p, self.penalty)
 
     def agent(self, f: Objective, start: Array) -> Any:
         return self.method.agent(f, start)
@@ -189,7 +219,8 @@ class GiftRules:
 
         z = self.estimate(token, agent.x)
         agent, gift = given(self.method, f, agent, z, self.penalty, lambda gift: self.estimate(after(gift), z))
-        return agent, gift, after(gift)
+        token, gift = put(self.method, token, slot, gift, agent.x)
+        return agent, gift, token
 
     def estimate(self, token: Token, near: Array | None = None) -> Array:
         return estimate(self.method, token.total, token.weight, self.start, self.penalty, near)

@@ -20,7 +20,7 @@ from amble.losses.objective import Objective
 from amble.losses.penalty import Penalty
 from amble.methods import gifts
 from amble.methods.boards import NoSlot
-from amble.methods.gifts import Slot, estimate, given, message_numbers, nothing, opening
+from amble.methods.gifts import Slot, estimate, fitted, given, message_bytes, message_numbers, nothing, opening, put
 from amble.methods.protocol import GiftMethod
 
 
@@ -51,6 +51,9 @@ class MeetingRules:
     def message_numbers(self, p: int) -> int:
         return message_numbers(self.method, p, self.penalty)
 
+    def message_bytes(self, p: int) -> int:
+        return message_bytes(self.method, p, self.penalty)
+
     def agent(self, f: Objective, start: Array) -> Agent:
         none = nothing(self.method, start, self.penalty)
         return Agent(self.method.agent(f, start), none, gifts.Token(0 * none.v, 0 * none.w))
@@ -71,14 +74,17 @@ class MeetingRules:
 
         z = self.estimate(token, agent.x)
         own, gift = given(self.method, f, agent.own, z, self.penalty, lambda gift: self.estimate(after(gift), z))
-        return agent._replace(own=own, given=gift), slot, after(gift)
+        (total, weight), gift = put(self.method, gifts.Token(token.total, token.weight), agent.given, gift, own.x)
+        return agent._replace(own=own, given=gift), slot, token._replace(total=total, weight=weight)
 
     def deliver(self, agent: Agent, token: Token) -> tuple[Agent, Token]:
         """The meeting place gets what the token has been given since it left."""
         total = agent.account.total + (token.total - token.taken.total)
         weight = agent.account.weight + (token.weight - token.taken.weight)
+        weight, gift = fitted(self.method, weight, agent.given, agent.x)
+        total = total + (gift.v - agent.given.v)
         return (
-            agent._replace(account=gifts.Token(total, weight)),
+            agent._replace(given=gift, account=gifts.Token(total, weight)),
             token._replace(taken=gifts.Token(token.total, token.weight)),
         )
 

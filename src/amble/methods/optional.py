@@ -70,6 +70,11 @@ def short(method: object) -> Mapping[str, str]:
     return named
 
 
+def weight_type(method: object) -> str:
+    """The type of the numbers in the weights of its accounts, for a gift method."""
+    return str(getattr(method, "weight_type", "float64"))
+
+
 class Gifts(NamedTuple):
     most: int = 1
     looks: float = 0.0  # at the model that a gift leads to, on average: the fixed cost model counts a gradient for each

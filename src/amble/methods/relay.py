@@ -74,22 +74,25 @@ class Relay:
     ----------
     tokens : how many walk at once, or what the network chooses them for: auto, time or communication (docs/relay.md)
     form : auto, full, scalar, inexact or gradient
+    message : the type of the matrices' numbers that travel, in the full form: float64 or float32 (docs/relay.md)
 
     Example
     -------
     >>> import amble
     >>> amble.Relay(tokens=2)
-    Relay(tokens=2, form='auto')
+    Relay(tokens=2, form='auto', message='float64')
     """
 
     tokens: Any = 1  # a number or, until a run begins, a word
     form: str = "auto"
+    message: str = "float64"
 
     label: ClassVar[str] = "Relay"
     positive: ClassVar[tuple[str, ...]] = ()
     choices: ClassVar[dict[str, tuple[str, ...]]] = {
         "tokens": FAVOURS,
         "form": ("auto", "full", "scalar", "inexact", "gradient"),
+        "message": ("float64", "float32"),
     }
 
     def for_problem(self, problem: Dealt) -> "Relay":
@@ -99,9 +102,16 @@ class Relay:
                 'the inexact form of Relay is for loss="logistic" and loss="softmax", whose curvature is bounded, and '
                 f'this loss is "{problem.loss}"; give form="scalar" or form="full".'
             )
-        if self.form != "auto":
-            return self
+        made = replace(self, form=self._form(problem)) if self.form == "auto" else self
+        if self.message != "float64" and made.form != "full":
+            raise AmbleError(
+                f"message={self.message!r} of Relay is for the matrices of its full form, and here its form is "
+                f"{made.form!r}, which sends none; leave message out."
+            )
+        return made
 
+    def _form(self, problem: Dealt) -> str:
+        """What auto takes."""
         if problem.penalty is not None:
             p = problem.dimension
             if p > PENALISED_UP_TO:
@@ -109,7 +119,7 @@ class Relay:
                     f"only the full form of Relay takes l1= or positive=, and {p:,} unknowns are messages of "
                     f'{4e-6 * p * p:,.3g} MB; give form="full" if you want that, or ridge= alone.'
                 )
-            return replace(self, form="full")
+            return "full"
 
         def have(name: str) -> bool:
             return all(knows(f, name) for f in problem.own or ())
@@ -117,12 +127,16 @@ class Relay:
         p = problem.dimension
         small = p <= FULL_UP_TO and problem.agents * p * p <= HELD_UP_TO
         if small and have("hessian") and have("grad"):
-            return replace(self, form="full")
-        return replace(self, form="scalar" if have("prox") and have("curvature") else "gradient")
+            return "full"
+        return "scalar" if have("prox") and have("curvature") else "gradient"
 
     @property
     def weigh(self) -> str:
         return "full" if self.form == "full" else "scalar"
+
+    @property
+    def weight_type(self) -> str:
+        return self.message if self.form == "full" else "float64"
 
     @property
     def work(self) -> dict[str, int]:

@@ -44,6 +44,8 @@ def settings_text(method: Method, tuned: str | None = None) -> str:
     rule, form = settings.pop("token_rule", None), settings.pop("form", None)
     if settings.get("tokens") == 1 and not methods.is_round(method):
         settings.pop("tokens")
+    if settings.get("message") == "float64":
+        settings.pop("message")
     if len(settings) > SETTINGS_SHOWN:  # then those that are as they are by default are left out, but for the first
         usual = {field.name: field.default for field in fields(cast(Any, method))}
         first = methods.tunable(method)

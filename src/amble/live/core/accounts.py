@@ -23,6 +23,7 @@ import numpy as np
 from amble.arrays import Array, Flags
 from amble.live.core.message import Epoch
 from amble.methods.boards import Board
+from amble.methods.gifts import Token
 
 # a ledger's version: which issue of its token wrote it, and how many gifts; all are whole numbers below 2**53
 EPOCH_VERSIONS, ISSUE_VERSIONS = 2.0**36, 2.0**26
@@ -156,11 +157,10 @@ def begin(account: Account, author: int, m: int, begun: float, z: Array, gone: A
     )
 
 
-def give(account: Account, m: int, me: int, v: Array, w: Array) -> Account:
-    """Adds a gift to ledger m."""
+def give(account: Account, m: int, me: int, ledger: Token) -> Account:
+    """With ledger m as it is after a gift of this agent."""
     total, weight, version, gifts = map(np.ndarray.copy, (*account.board, account.gifts))
-    total[m] += v
-    weight[m] += w
+    total[m], weight[m] = ledger
     version[m] += 1
     gifts[m, me] += 1
     generation, z, awaited, buried, _, _ = account

@@ -9,6 +9,7 @@ import numpy as np
 from amble import methods
 from amble.arrays import Array, Flags, norm
 from amble.live.core.message import Epoch
+from amble.live.core.short import Short
 from amble.losses.objective import Objective, drawn
 from amble.losses.penalty import Penalty
 from amble.methods.optional import short
@@ -100,8 +101,8 @@ class Visits(Protocol):
         """The parcel when its next epoch begins, without the buried agents; for exact visits only."""
 
     @property
-    def short(self) -> Mapping[str, str]:
-        """The leaves of a parcel that a message has in a smaller type (short.py)."""
+    def short(self) -> Mapping[str, Short]:
+        """The leaves of a parcel that a message has in fewer bytes (short.py)."""
 
     def spent(self, parcel: Parcel) -> bool:
         """Whether the counters of this parcel are exhausted."""
@@ -147,8 +148,8 @@ class Common:
         return np.full((), -1.0), np.zeros(()), *np.zeros((2, self.agents + self.room))
 
     @property
-    def short(self) -> Mapping[str, str]:
-        return {f"token.{name}": kind for name, kind in short(self.method).items()}
+    def short(self) -> Mapping[str, Short]:
+        return {f"token.{name}": Short(kind) for name, kind in short(self.method).items()}
 
     def spent(self, parcel: Parcel) -> bool:  # noqa: ARG002
         return False

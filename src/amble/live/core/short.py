@@ -1,18 +1,20 @@
 """Short messages: the numbers of some leaves of a parcel in fewer bytes, without loss.
 
-A method that rounds what travels (methods/rounding.py) says which leaves of its token, in `short`. A message has these
-leaves in the small type, and all others as float64. What is journaled, digested and computed with is float64.
+A leaf is short in one of two ways, or in both. Its numbers are of a smaller type, where the method has rounded them
+(methods/rounding.py). Or its matrices are symmetric, so their upper halves say everything. What is journaled, digested
+and computed with is float64. A parcel that does not fit, such as that of an agent that has just taken its gifts out
+again, is sent as it is: the length of a message says which of the two it is.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amble.arrays import Array, Tree
-from amble.errors import AmbleError
 from amble.live.core.packing import NUMBER, Packing, Refusal, all_finite
 from amble.methods.rounding import BLOCK, message_bytes, units
 
@@ -20,70 +22,109 @@ INT8 = np.dtype("i1")
 FLOATS: dict[str, np.dtype[Any]] = {"float64": NUMBER, "float32": np.dtype("<f4"), "float16": np.dtype("<f2")}
 
 
+class Short(NamedTuple):
+    """How a message has a leaf."""
+
+    kind: str  # the type of its numbers
+    symmetric: bool = False  # it has the upper halves of its matrices
+
+
+class Part(NamedTuple):
+    """A leaf in a message."""
+
+    kind: str
+    whole: int  # how many numbers it has
+    chosen: int  # how many of them are sent
+    size: int  # in bytes
+    sent: NDArray[np.int64] | None  # where those are among all; None: all are sent
+    found: NDArray[np.int64] | None  # where each of all is among those
+
+    def pack(self, numbers: Array) -> bytes:
+        mine = numbers if self.sent is None else numbers[self.sent]
+        if self.kind in FLOATS:
+            with np.errstate(over="ignore"):  # it does not fit then
+                return mine.astype(FLOATS[self.kind]).tobytes()
+        blocks = np.concatenate([mine, np.zeros(-self.chosen % BLOCK)]).reshape(-1, BLOCK)
+        unit = units(blocks)
+        powers = (np.frexp(unit)[1] - 1).astype(np.int8)
+        with np.errstate(invalid="ignore"):
+            return (
+                powers.tobytes() + np.rint(blocks / unit[:, None]).astype(np.int8).reshape(-1)[: self.chosen].tobytes()
+            )
+
+    def unpack(self, data: memoryview) -> Array:
+        if self.kind in FLOATS:
+            mine: Array = np.frombuffer(data, FLOATS[self.kind]).astype(np.float64)
+        else:
+            whole: NDArray[Any] = np.frombuffer(data, INT8)
+            powers, levels = np.split(whole, [-(-self.chosen // BLOCK)])
+            mine = levels * np.ldexp(1.0, np.repeat(powers.astype(np.int64), BLOCK)[: self.chosen])
+        return mine if self.found is None else mine[self.found]
+
+
+def part(shape: tuple[int, ...], short: Short) -> Part:
+    whole = int(np.prod(shape, dtype=np.int64))
+    if not short.symmetric:
+        return Part(short.kind, whole, whole, message_bytes(short.kind, whole), None, None)
+    p = shape[-1]
+    rows, columns = np.triu_indices(p)
+    place = np.empty((p, p), np.int64)
+    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
+    matrices = np.arange(whole // (p * p))[:, None]
+    sent = (matrices * p * p + rows * p + columns).ravel()
+    found = (matrices * len(rows) + place.ravel()).ravel()
+    return Part(short.kind, whole, len(sent), message_bytes(short.kind, len(sent)), sent, found)
+
+
 @dataclass(frozen=True, eq=False)
 class ShortPacking:
     """A parcel as the bytes of a message."""
 
     whole: Packing
-    kinds: Mapping[str, str]  # of the leaves that are short, by their dotted names
+    short: Mapping[str, Short]  # the leaves that are short, by their dotted names
 
     @cached_property
-    def _parts(self) -> list[tuple[str, int, int]]:
-        """The leaves in order: their types, and how many numbers and bytes each has."""
-        parts = []
-        for name, shape in self.whole.layout:
-            count, kind = int(np.prod(shape, dtype=np.int64)), self.kinds.get(name.removeprefix("."), "float64")
-            parts.append((kind, count, message_bytes(kind, count)))
-        return parts
+    def _parts(self) -> list[Part]:
+        """The leaves, in order."""
+        float64 = Short("float64")
+        return [part(shape, self.short.get(name.removeprefix("."), float64)) for name, shape in self.whole.layout]
 
     @cached_property
     def size(self) -> int:
-        """In bytes."""
-        return sum(size for _, _, size in self._parts)
+        """In bytes, of a parcel that fits."""
+        return sum(each.size for each in self._parts)
+
+    @property
+    def most(self) -> int:
+        """In bytes, of any parcel."""
+        return max(self.size, self.whole.size)
 
     def pack(self, tree: Tree) -> Array | bytes:
         numbers = self.whole.pack(tree)
-        if not self.kinds:
+        if not self.short:
             return numbers
         made, begin = [], 0
-        for kind, count, _ in self._parts:
-            mine = numbers[begin : begin + count]
-            data = _as_bytes(kind, mine)
-            if not np.array_equal(_numbers(kind, count, memoryview(data)), mine):
-                raise AmbleError(f"a token has numbers that {kind} cannot hold; a method rounds what it calls short.")
+        for each in self._parts:
+            mine = numbers[begin : begin + each.whole]
+            data = each.pack(mine)
+            if not np.array_equal(each.unpack(memoryview(data)), mine):
+                return numbers
             made.append(data)
-            begin += count
+            begin += each.whole
         return b"".join(made)
 
     def unpack(self, data: memoryview, finite: bool) -> Tree:
-        if not self.kinds:
+        if not self.short or len(data) == self.whole.size:
             return self.whole.unpack(data, finite)
         if len(data) != self.size:
-            raise Refusal(f"it holds {len(data)} bytes of numbers, and {self.size} are expected here")
+            raise Refusal(
+                f"it holds {len(data)} bytes of numbers, and {self.size} or {self.whole.size} are expected here"
+            )
         found, begin = [], 0
-        for kind, count, size in self._parts:
-            found.append(_numbers(kind, count, data[begin : begin + size]))
-            begin += size
+        for each in self._parts:
+            found.append(each.unpack(data[begin : begin + each.size]))
+            begin += each.size
         numbers = np.concatenate(found)
         if finite and not all_finite(numbers):
             raise Refusal("it holds a number that is not finite")
         return self.whole.filled(numbers)
-
-
-def _as_bytes(kind: str, numbers: Array) -> bytes:
-    if kind in FLOATS:
-        with np.errstate(over="ignore"):  # pack finds it
-            return numbers.astype(FLOATS[kind]).tobytes()
-    blocks = np.concatenate([numbers, np.zeros(-len(numbers) % BLOCK)]).reshape(-1, BLOCK)
-    unit = units(blocks)
-    powers = (np.frexp(unit)[1] - 1).astype(np.int8)
-    with np.errstate(invalid="ignore"):
-        return powers.tobytes() + np.rint(blocks / unit[:, None]).astype(np.int8).reshape(-1)[: len(numbers)].tobytes()
-
-
-def _numbers(kind: str, count: int, data: memoryview) -> Array:
-    if kind in FLOATS:
-        return np.frombuffer(data, FLOATS[kind]).astype(np.float64)
-    whole: Array = np.frombuffer(data, INT8)
-    powers, levels = np.split(whole, [-(-count // BLOCK)])
-    return levels * np.ldexp(1.0, np.repeat(powers.astype(np.int64), BLOCK)[:count])

@@ -13,6 +13,7 @@ A token begins with the initial model, `start`. Where the weight is N, it counts
 beginning until that agent gives its own; after a recount nothing of it is left.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, NoReturn
@@ -27,16 +28,21 @@ from amble.live.core.message import Epoch
 from amble.live.core.model_visits import ModelVisits
 from amble.live.core.packing import all_finite
 from amble.live.core.parcels import LAPS_MAX, Common, Holder, NoShare, Parcel, Visits
+from amble.live.core.short import Short
 from amble.live.core.tracked_visits import TrackedVisits
 from amble.losses.objective import Objective, drawn
 from amble.losses.penalty import Penalty
 from amble.methods import boards
 from amble.methods.boards import Board
-from amble.methods.gifts import Slot, given, nothing
-from amble.methods.optional import continues
+from amble.methods.gifts import Slot, Token, given, nothing, put
+from amble.methods.optional import continues, weight_type
 from amble.methods.protocol import GiftMethod, TokenMethod, is_copy, is_gift
+from amble.methods.rounding import lost
 from amble.methods.survey import Survey
 
+HALF_FROM = (
+    1024  # bytes that are saved by sending the upper halves of matrices; below that it takes more time than it saves
+)
 DEFINITE = 1e-9  # of the mean diagonal: a weight with a more negative eigenvalue cannot be a sum of gifts
 
 
@@ -79,6 +85,14 @@ class GiftVisits(Common):
     def share(self) -> NoShare:
         return NoShare()
 
+    @property
+    def short(self) -> Mapping[str, Short]:
+        p, kind = self.dimension, weight_type(self.method)
+        saved = 8 * self.method.tokens * (p * (p - 1) // 2)
+        if self.method.weigh != "full" or (kind == "float64" and saved < HALF_FROM):
+            return {}
+        return {"token.account.board.weight": Short(kind, symmetric=True)}
+
     def counted(self, parcel: Parcel) -> Flags:
         return self.inside(parcel) | parcel.token.account.left
 
@@ -120,13 +134,16 @@ class GiftVisits(Common):
                 z = account.z
         if not quiet:  # a recount takes one gift of each agent, all at the same model
             before, last = account, gift
+            ledger = Token(account.board.total[m], account.board.weight[m])
 
             def after(gift: Slot) -> Account:
-                return accounts.give(before, m, me, gift.v - last.v, gift.w - last.w)
+                new = Token(ledger.total + (gift.v - last.v), ledger.weight + (gift.w - last.w))
+                return accounts.give(before, m, me, new)
 
             read = None if recounting else lambda gift: self._read(after(gift), z)
             own, gift = given(self.method, f, own, z, self.penalty, read)
-            account = after(gift)
+            ledger, gift = put(self.method, ledger, last, gift, own.x)
+            account = accounts.give(account, m, me, ledger)
         parcel = self._left_with(parcel, account, me, hop, self.still(holder, z))
         giver = Giver(own, gift, parcel.token.account)
         return Holder(giver, z, holder.visits + 1), share, parcel
@@ -139,7 +156,8 @@ class GiftVisits(Common):
         m, parcel = int(parcel.token.m), self._met(holder, parcel, me)
         account = parcel.token.account
         v, w = self._given(holder, account, me)
-        account = accounts.leave(accounts.give(account, m, me, -v, -w), m, me)
+        ledger = Token(account.board.total[m] - v, account.board.weight[m] - w)
+        account = accounts.leave(accounts.give(account, m, me, ledger), m, me)
         parcel = self._left_with(parcel, account, me, hop)
         giver = Giver(holder.agent.own, self._nothing(), parcel.token.account)
         return holder._replace(agent=giver, visits=holder.visits + 1), share, parcel
@@ -243,7 +261,8 @@ class GiftVisits(Common):
         if not np.isfinite(scale):
             return False
         try:
-            np.linalg.cholesky(weight + (DEFINITE * scale if scale > 0 else 1.0) * np.eye(self.dimension))
+            lifted = (DEFINITE + self.dimension * lost(self.method)) * scale if scale > 0 else 1.0
+            np.linalg.cholesky(weight + lifted * np.eye(self.dimension))
         except np.linalg.LinAlgError:
             return False
         return True

@@ -10,7 +10,7 @@ from amble.arrays import Tree
 from amble.digests import sha256
 from amble.errors import AmbleError
 from amble.live.core.packing import CHECKSUM, LENGTH, NUMBER, Packing
-from amble.live.core.short import ShortPacking
+from amble.live.core.short import Short, ShortPacking
 from amble.live.formats.counts import Counts
 
 MAGIC, VERSION = b"amble", 1
@@ -39,7 +39,7 @@ class Shape:
     template: Tree  # a parcel: visits.visits_for(...).parcel(0)
     room: int = 0  # for agents that come later
     result: int = 0  # numbers of the result that an ending has, where another stage follows
-    short: Mapping[str, str] = field(default_factory=dict)  # leaves of a parcel that are sent in a smaller type
+    short: Mapping[str, Short] = field(default_factory=dict)  # leaves of a parcel that are sent in fewer bytes
 
     def __post_init__(self) -> None:
         if len(self.digest) < 16 or set(self.digest) - set("0123456789abcdef"):
@@ -77,7 +77,7 @@ class Shape:
     @cached_property
     def bytes_max(self) -> int:
         """No message of this run is longer: what is need not even be fetched from the network's buffers."""
-        numbers = max(self.message.size, NUMBER.itemsize * self.result)
+        numbers = max(self.message.most, NUMBER.itemsize * self.result)
         return PREFIX_SIZE + LENGTH.size + HEADER_MAX + numbers + CHECKSUM.size
 
     @cached_property

@@ -52,6 +52,7 @@ FILE = "agent.toml"
 AGREEMENT = "agreement.json"  # what the survey has come to
 # settings that came later: where they are not used, they change no run's digest
 LATER = ("loss", "rows_mean", "l1", "positive", "unpenalised", "file", "code", "unknowns")
+LATER_OF_METHODS = (("Relay", "message", "float64"),)  # method, setting, and the value that is its absence
 FORMAT = 1
 GIVE = "give the folder of an agent, as amble init, amble join or amble up made it"
 SHOWN_MAX = 10  # agents' folders in a sentence
@@ -170,7 +171,12 @@ class AgentConfig:
         """The digest of all that agents must agree on: an agent refuses tokens with another digest."""
         model = {key: value for key, value in asdict(self.model).items() if key not in ("target", "header", "table")}
         model = {key: value for key, value in model.items() if key not in LATER or value}
-        method, stop = method_settings(self.method), asdict(self.stop)
+        method = {
+            key: value
+            for key, value in method_settings(self.method).items()
+            if (self.method.label, key, value) not in LATER_OF_METHODS
+        }
+        stop = asdict(self.stop)
         agents = {"agents": self.agents, "room": self.room}
         shared = {"run": self.run, **agents, "method": method, "model": model, "stop": stop}
         shared |= {"start": self.start.digest} if self.start else {}
