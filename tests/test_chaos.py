@@ -22,6 +22,7 @@ from amble.live.core.accounts import meet
 from amble.live.core.custody import Custodian
 from amble.live.core.effects import Custody, Errand, Persist, Reply
 from amble.live.core.message import Ended, Refused, Stop
+from amble.live.core.model_visits import ModelVisits
 from amble.live.core.protocol import Core
 from amble.live.core.state import State as CoreState
 from amble.live.core.tracked_visits import TrackedVisits
@@ -45,15 +46,15 @@ def test_no_invariant_is_broken(chunk):
 
 
 def test_all_kinds_of_accounts_are_tried():
-    """Numbers whose mean is exact, and real losses with the full and the scalar form of Relay."""
+    """Numbers whose mean is exact, and real losses with both forms of Relay and with a token that is the model."""
     worlds = [World(seed) for seed in range(240)]
-    assert {type(world.visits) for world in worlds} == {TrackedVisits, GiftVisits}
+    assert {type(world.visits) for world in worlds} == {TrackedVisits, GiftVisits, ModelVisits}
     tried = {
-        (world.training.loss, world.visits.method.form, world.settings.tokens)
-        for world in worlds
-        if world.training.loss
+        (world.training.loss, world.training.kind, world.settings.tokens) for world in worlds if world.training.loss
     }
-    assert tried == set(itertools.product(("logistic", "softmax"), ("full", "scalar"), (1, 2, 3)))
+    assert tried == set(itertools.product(("logistic", "softmax"), ("full", "scalar", "model"), (1, 2, 3)))
+    full = [world.visits.method.message for world in worlds if world.training.kind == "full"]
+    assert full.count("float32") > 5 < full.count("float64")
 
 
 def test_every_kind_of_fault_happens():
@@ -269,6 +270,24 @@ class CountsNoGuest(GiftVisits):
         return left._replace(token=left.token._replace(account=left.token.account._replace(board=board)))
 
 
+@dataclass(frozen=True)
+class ModelShrinks(ModelVisits):
+    """A reissued model is not the one that was passed on."""
+
+    def recount(self, parcel, *words):
+        token = super().recount(parcel, *words).token
+        return parcel._replace(token=token._replace(z=0.99 * token.z))
+
+
+@dataclass(frozen=True)
+class ModelStands(ModelVisits):
+    """Visits that count, and take no step: the model is not that of the living."""
+
+    def visit(self, f, holder, share, parcel, *more):
+        holder, share, left = super().visit(f, holder, share, parcel, *more)
+        return holder, share, left._replace(token=parcel.token)
+
+
 class TellsNobody(CoreState):
     """The end is not passed on, nor told to those who ask."""
 
@@ -300,6 +319,8 @@ BUGS = {
     "the end is not passed on": {"make_core": planted(state=TellsNobody)},
     "leaves its gifts": {"make_visits": LeavesItsGifts},
     "counts no guest": {"make_visits": CountsNoGuest},
+    "the model shrinks": {"make_visits": ModelShrinks, "trained": "model"},
+    "the model stands": {"make_visits": ModelStands, "trained": "model"},
 }
 
 
@@ -307,7 +328,7 @@ def caught(bug, faults=FEW):
     """What the first seed that finds it says; None where none does."""
     for seed in range(SEEDS_MAX):
         try:
-            World(seed, faults, trained="gifts", **bug).run()
+            World(seed, faults, **{"trained": "gifts", **bug}).run()
         except Broken as broken:
             return str(broken)
     return None

@@ -13,11 +13,13 @@ from amble.live.chaos.node import Node
 from amble.live.chaos.training import Training
 from amble.live.core.effects import Ask, Effect, Persist, Reply, Report, Settings, Sight, Visit
 from amble.live.core.message import Accepted, Epoch, Question, Token
+from amble.live.core.packing import digest
 from amble.live.core.parcels import Parcel, Visits
 from amble.live.core.visits import GiftToken, Giver
 
 CLOSE = 1e-9
 CLOSE_MODEL = {"full": 1e-6, "scalar": 1e-3}  # of real losses: how near the optimum the forms of Relay come in time
+CLOSE_LOSS = 0.25  # of the least loss: how near to it a token comes that is the model and takes constant steps
 LONG_S = 10.0  # after this long without faults, everything must be right
 
 
@@ -49,6 +51,7 @@ class Checker:
         self.sent: dict[tuple[str, int, Epoch, int], str] = {}
         self.given: dict[tuple[int, Epoch], dict[str, Any]] = {}
         self.gifts: dict[tuple[Any, int], dict[int, Any]] = {}  # of each generation and agent, by their number
+        self.models: dict[int, set[str]] = {}  # digests of what each token was, where it is the model
         self.optima: dict[tuple[str, ...], Any] = {}
         self.out: dict[tuple[int, Epoch], set[str]] = {}  # who has left it
         self.hops: dict[tuple[int, Epoch], int] = {}
@@ -122,6 +125,9 @@ class Checker:
         if isinstance(visit.after.token, GiftToken):
             self._the_account_is_the_sum_of_whole_gifts(node, effect)
             return
+        if self.world.training.kind == "model":
+            self._the_model_is_one_that_was_passed_on(visit)
+            return
         share = effect.rows[f"share/{m}"]
         self.given.setdefault(key[:2], {})[node.name] = share.share
         if share.epoch != visit.epoch:
@@ -173,6 +179,14 @@ class Checker:
         if not (_near(total, sums[0]) and _near(weight, sums[1])):
             raise Broken(f"token {m} holds {sums[0]:.6f}, weight {sums[1]:.6f}, after hop {visit.hop} of "
                          f"{visit.epoch}, and the agents gave {total:.6f}, weight {weight:.6f}")  # fmt: skip
+
+    def _the_model_is_one_that_was_passed_on(self, visit: Visit) -> None:
+        """Bit for bit: the initial one, or one that a visit has ended with, however often the token was lost."""
+        known = self.models.setdefault(visit.token, {digest(self.world.visits.parcel(visit.token).token)})
+        if digest(visit.before.token) not in known:
+            raise Broken(f"token {visit.token} came with a model to hop {visit.hop} of {visit.epoch} that no visit has "
+                         f"ended with: {self.world.visits.estimate(visit.before)}")  # fmt: skip
+        known.add(digest(visit.after.token))
 
     def _nothing_jumps(self, visit: Visit) -> None:
         """During a recount the model stays as it was."""
@@ -226,9 +240,8 @@ class Checker:
 
     def _model_wrong(self, node: Node, living: list[Node]) -> str:
         """Of an agent, once the run has converged and ended."""
-        right, near = self._right(living)
-        z = node.disk["holder"].z
-        if not np.linalg.norm(z - right) <= near * (1 + np.linalg.norm(right)):
+        z, right = node.disk["holder"].z, self._right(living)
+        if self._far(z, right, living):
             return f"{node.name} has ended with {z}, and the living agents' data stand for {right}"
         return ""
 
@@ -246,23 +259,31 @@ class Checker:
                 return f"token {m} is lost: nobody has seen it for {world.now - self.steady_from_s:.0f} s"
             if walked != sorted(walked):
                 return f"token {m} walks in several epochs at once, while nothing fails: {sorted(set(walked))}"
-        right, near = self._right(living)
+        right = self._right(living)
         parcel = living[sights.index(newest)].disk[f"custody/{m}"].message.payload
         z = world.visits.estimate(parcel)
-        if parcel.recounting or not np.linalg.norm(z - right) <= near * (1 + np.linalg.norm(right)):
+        if parcel.recounting or self._far(z, right, living):
             return f"token {m} stands for {z}, and the living agents' data for {right}"
         return ""
 
-    def _right(self, living: list[Node]) -> tuple[Array, float]:
-        """The model of the living, found without tokens, and how near it a token must be."""
+    def _far(self, z: Array, right: Array, living: list[Node]) -> bool:
+        """Whether z is too far from the model of the living."""
+        kind = self.world.training.kind
+        if kind == "model":
+            here, least = (sum(node.value.value(w) for node in living) for w in (z, right))
+            return not here <= (1 + CLOSE_LOSS) * least
+        return not np.linalg.norm(z - right) <= CLOSE_MODEL.get(kind, CLOSE) * (1 + np.linalg.norm(right))
+
+    def _right(self, living: list[Node]) -> Array:
+        """The model of the living, found without tokens."""
         if self.world.training.kind == "survey":
-            return np.mean([node.value.numbers for node in living], axis=0), CLOSE
+            return np.mean([node.value.numbers for node in living], axis=0)
         if not self.world.training.loss:
-            return np.array([sum(_last(node.disk["holder"].agent) for node in living) / len(living)]), CLOSE
+            return np.array([sum(_last(node.disk["holder"].agent) for node in living) / len(living)])
         names = tuple(node.name for node in living)
         if names not in self.optima:
             self.optima[names] = optimum([node.value for node in living], self.world.visits.dimension)
-        return self.optima[names], CLOSE_MODEL[self.world.training.kind]
+        return self.optima[names]
 
 
 def _where(what: Token | Report | Visit) -> str:

@@ -151,7 +151,7 @@ class Trouble:
             self.world.kill(name)
 
     def leave(self, name: str) -> None:
-        if self._may_go(name):
+        if self.world.visits.removes and self._may_go(name):
             self.count("departure")
             self.world.leave(name)
 

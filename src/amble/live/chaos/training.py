@@ -11,16 +11,20 @@ from amble.live.chaos import losses
 from amble.live.chaos.staged import GATHER_S, document
 from amble.live.chaos.tally import Mean, TrackedMean
 from amble.live.core.effects import Settings
+from amble.live.core.model_visits import ModelVisits
 from amble.live.core.parcels import Visits
 from amble.live.core.tracked_visits import TrackedVisits
 from amble.live.core.visits import GiftVisits
 from amble.methods.relay import Relay
 from amble.methods.survey import Part, Survey
+from amble.methods.tokensgd import TokenSGD
 
 START = -3.0  # the initial model, in half of the worlds; below all numbers that are trained on
-# by the seed: numbers, with both kinds of accounts; real losses, with both forms of Relay; a survey; three stages
-KINDS = ("tracked", "gifts", "full", "gifts", "survey", "tracked", "gifts", "scalar", "gifts", "stages")
+# by the seed: numbers, with both kinds of accounts; real losses, with both forms of Relay, and with a token that is the
+# model; a survey; three stages
+KINDS = ("tracked", "gifts", "full", "gifts", "survey", "tracked", "gifts", "scalar", "model", "stages")
 TOLERANCE, SLOW_TOLERANCE = 1e-12, 1e-8  # the scalar form of Relay takes many laps
+ALPHA = 0.05  # of a token that is the model
 IN_STAGES = ("full", "gifts", "tracked")
 
 
@@ -33,10 +37,10 @@ class Training:
         self.staged = self.kind == "stages"
         if self.staged and not settings.hops_max:
             settings = replace(settings, tolerance=TOLERANCE)
-        if self.kind == "scalar" and settings.tolerance:
-            settings = replace(settings, tolerance=SLOW_TOLERANCE)
+        if self.kind in ("scalar", "model") and settings.tolerance:  # a model that takes constant steps never rests
+            settings = replace(settings, tolerance=SLOW_TOLERANCE if self.kind == "scalar" else 0.0)
         self.start = (0.0, START)[settings.seed // len(KINDS) % 2]
-        self.loss = chance.choice(losses.NAMES) if self.kind in ("full", "scalar") else ""
+        self.loss = chance.choice(losses.NAMES) if self.kind in ("full", "scalar", "model") else ""
         settle, weigh = chance.randint(1, 20), chance.choice(("scalar", "agents"))
         if self.staged:
             self.kind, self.start, settle, weigh = chance.choice(IN_STAGES), 0.0, 1, "scalar"
@@ -44,8 +48,12 @@ class Training:
         make_visits = visits_kind or (TrackedVisits if self.kind == "tracked" else GiftVisits)
         tracked = issubclass(make_visits, TrackedVisits)
         method: Any = TrackedMean(tokens, settle) if tracked else Mean(tokens, settle, weigh)
-        if self.loss:
-            method = Relay(tokens, self.kind)
+        if self.kind == "model":
+            make_visits = visits_kind or ModelVisits
+            method = TokenSGD(ALPHA, tokens, step=chance.choice(("plain", "momentum")), beta=0.5, mix=0.0)
+        elif self.loss:
+            short = self.kind == "full" and settings.seed // (2 * len(KINDS)) % 2 > 0  # its matrices travel in float32
+            method = Relay(tokens, self.kind, "float32" if short else "float64")
         dimension = losses.unknowns(self.loss) if self.loss else 1
         start = np.full(dimension, self.start)
         agents = len(settings.agents)
