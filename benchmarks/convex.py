@@ -11,6 +11,7 @@ import argparse
 import json
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 
 import amble
 from amble.files import write_whole
-from amble.methods import relay, relay_full
+from amble.methods import relay_full
 from amble.methods.boards import NoSlot
 from amble.methods.gifts import GiftRules
 from amble.methods.meetings import MeetingRules
@@ -87,12 +88,14 @@ def targets(loss: str, X: Any, rng: np.random.Generator) -> Any:
     return rng.gamma(shape, mean / shape) + 1e-6 * mean
 
 
-def laps(problem: amble.Problem, most: int = LAPS_MAX, goal: float = GOAL, tokens: int = 1) -> int | None:
+def laps(
+    problem: amble.Problem, most: int = LAPS_MAX, goal: float = GOAL, tokens: int = 1, kind: Any = amble.Relay
+) -> int | None:
     """Laps of full Relay round all agents, in their order, until the model is near the optimum; None: not within
     `most`. One lap after the other in NumPy: to compile each small problem would take longer."""
     if tokens > 1:
         return laps_of_several(problem, most, goal, tokens)
-    rules = GiftRules(amble.Relay(form="full"), None, problem.penalty)
+    rules = GiftRules(kind(form="full"), None, problem.penalty)
     start, best = np.zeros(problem.dimension), problem.optimum().w
     losses = [problem.objective(i) for i in range(problem.agents)]
     agents, slots = [rules.agent(f, start) for f in losses], [rules.slot(start) for _ in losses]
@@ -164,25 +167,22 @@ def of_random(loss: str, tokens: int | None = 1) -> Counts:
 def of_gifts(most: int, miss: float) -> Counts:
     """Random problems of every loss, with another number of gifts in a visit, and its looks at the
     model that a gift led to."""
-    looks = visits = 0
-    usual = relay.GIFTS, relay_full.MISS, relay.look, relay.full
+    done: Counter[str] = Counter()
 
-    def look(*given: Any) -> Any:
-        nonlocal looks
-        looks += 1
-        return usual[2](*given)
+    class Trial(amble.Relay):
+        def gifts_in_visit(self, f: Any) -> Any:
+            return super().gifts_in_visit(f)._replace(most=most)
 
-    def full(*given: Any) -> Any:
-        nonlocal visits
-        visits += 1
-        return usual[3](*given)
+        def gift(self, *about: Any) -> Any:
+            done["visits"] += 1
+            return super().gift(*about)
 
-    relay.GIFTS, relay_full.MISS, relay.look, relay.full = usual[0]._replace(most=most), miss, look, full
-    try:
-        counts = [laps(random_problem(loss, DECIDING + k)) for loss in LOSSES for k in range(EACH)]
-    finally:
-        relay.GIFTS, relay_full.MISS, relay.look, relay.full = usual
-    print(f"  {looks / visits:.2f} looks per visit")
+        def look(self, *about: Any) -> Any:
+            done["looks"] += 1
+            return relay_full.look(*about, miss)
+
+    counts = [laps(random_problem(loss, DECIDING + k), kind=Trial) for loss in LOSSES for k in range(EACH)]
+    print(f"  {done['looks'] / done['visits']:.2f} looks per visit")
     return counts
 
 

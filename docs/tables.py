@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from amble.paper.page import CAPTIONS, TUNED
-from amble.paper.plan import LOCAL
+from amble.paper.plan import INEXACT, LOCAL
 from amble.report.claims import Cell, Verdict
 from amble.report.sections import TIME, UNITS
 from amble.report.text import cell_text, quantity
@@ -109,6 +109,15 @@ def _results(groups: dict[str, list[dict[str, Any]]]) -> str:
         rows.append([f"others, tuned: {least}", *cells])
     relay = [_cell(_find(section, "Relay", tokens=1), section) for section in groups[CAPTIONS]]
     rows.append(["Relay, nothing to set", *relay])
+    rows.append(
+        [
+            "Relay, inexact form",
+            *(
+                _cell(_find(section, "Relay", form="inexact"), section) if section["data"] in INEXACT else ""
+                for section in groups[CAPTIONS]
+            ),
+        ]
+    )
     return _table(["", *(section["data"] for section in groups[CAPTIONS])], rows)
 
 
@@ -165,6 +174,7 @@ def _short(line: dict[str, Any]) -> str:
         f"{line['method']} {line['settings']['token_rule']}" if "token_rule" in line["settings"] else line["method"],
         f"{tokens} tokens" if line["method"] == "Relay" and tokens > 1 else "",
         "mean of x" if line["reading"] else "",
+        "inexact" if line["settings"].get("form") == "inexact" else "",
     ]
     return " with ".join(parts[:2]) if parts[1] else ", ".join(filter(None, parts))
 

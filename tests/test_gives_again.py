@@ -35,7 +35,7 @@ class Script:
 
     def look(self, f, agent, v, w, z):  # noqa: ARG002
         by = self.by[v[0].astype(int)]
-        return Looked(by > 0.1, by)
+        return Looked(~(by <= 0.1), by)
 
     def again(self, agent, v, w, look):  # noqa: ARG002
         return agent, v + 1, w
@@ -51,6 +51,8 @@ class Script:
         ((3.0, 0.5, 4.0), 1),  # the last leads away
         ((3.0, 5.0, 4.0), 0),
         ((3.0, 2.0, 1.5), 2),
+        ((3.0, 0.5, np.nan), 1),  # no number leads away
+        ((3.0, np.nan, np.nan), 0),
     ],
 )
 def test_which_gift_counts(xp, by, counts):
@@ -92,8 +94,44 @@ def test_a_gift_that_fits_is_not_given_again():
     assert not look(f, seen, v, w, z + 1e-6).misses
 
 
+def test_a_loss_that_overflows_on_the_way_does_no_harm():
+    """exp(w) - 1000 w beside 500 (w - 1)^2: the second gift is made where exp overflows, and the first counts."""
+
+    class Steep:
+        def value(self, w):
+            return float(np.sum(np.exp(w) - 1000 * w))
+
+        def grad(self, w):
+            return np.exp(w) - 1000
+
+        def hessian(self, w):
+            return np.diag(np.exp(w))
+
+        curvature = 1.0
+
+    class Bowl:
+        def value(self, w):
+            return float(np.sum(500 * (w - 1) ** 2))
+
+        def grad(self, w):
+            return 1000 * (w - 1)
+
+        def hessian(self, w):
+            return 1000 * np.eye(len(w))
+
+        curvature = 1000.0
+
+    problem = amble.Problem.from_objectives([Steep(), Bowl()], dimension=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        run = amble.simulate(
+            amble.Relay(form="full"), problem, "complete", hops=200, optimum=False, engine="plain", progress=False
+        )
+    w = run.model[0]
+    assert abs(np.exp(w) - 1000 + 1000 * (w - 1)) < 1e-9
+
+
 def test_both_engines_give_again_alike():
-    """From far away most visits of the first laps give more than once."""
+    """From far away, with visits that give more than once (the test above says so of the first)."""
     problem = poisson()
     options = {"start": np.full(problem.dimension, 4.0), "hops": 20, "progress": False}
     runs = [amble.simulate(amble.Relay(), problem, "complete", engine=each, **options) for each in ENGINES]

@@ -78,6 +78,40 @@ def test_what_is_given_is_what_the_tokens_hold():
         np.testing.assert_allclose(w[i] @ x - v[i], f.grad(x), rtol=1e-9, atol=1e-12)
 
 
+def few_rows(agents=30, p=12):
+    """One row per agent: most of the first lap the account is singular."""
+    rng = np.random.default_rng(0)
+    rows = [(rng.normal(size=(1, p)), rng.normal(size=1)) for _ in range(agents)]
+    return amble.Problem.from_agents(rows, ridge=0.0, intercept=False, scale=False)
+
+
+def collinear(agents=8, p=5):
+    """The second column is the first, but for 1e-5."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for _ in range(agents):
+        X = rng.normal(size=(20, p))
+        X[:, 1] = X[:, 0] + 1e-5 * rng.normal(size=20)
+        rows.append((X, X @ np.ones(p) + 0.1 * rng.normal(size=20)))
+    return amble.Problem.from_agents(rows, ridge=1e-7, intercept=False, scale=False)
+
+
+@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize(("make", "reached"), [(few_rows, 1e-9), (collinear, 1.0)])
+def test_a_singular_account_leads_nobody_away(make, reached, walk):
+    """Rounded weights are no less definite, so the model goes about as far off as in float64. When they were rounded to
+    nearest, it went 1e7 and 1e51 times as far as the optimum is."""
+    problem, (tokens, walk) = make(), WALKS[walk]
+    options = {"hops": 4 * problem.agents * tokens, "every": 1, "walk": walk}
+    whole, *runs = (
+        go(replace(method, tokens=tokens), problem, networks.ring(problem.agents), engine=engine, **options)
+        for method, engine in ((FULL, "plain"), (SHORT, "plain"), (SHORT, "compiled"))
+    )
+    for run in runs:
+        assert run.history["distance"].max() < 3 * whole.history["distance"].max()
+        assert run.history["distance"][-1] < reached
+
+
 def test_a_lasso_has_its_minimiser():
     problem = amble.split(amble.load("diabetes"), agents=8, l1=0.05)
     whole, less = (go(method, problem, NETWORK, hops=40) for method in (FULL, SHORT))

@@ -24,6 +24,7 @@ from amble.losses.objective import Objective
 from amble.losses.penalty import Penalty
 from amble.methods import gifts
 from amble.methods.gifts import Slot, estimate, given, message_bytes, message_numbers, nothing, opening
+from amble.methods.optional import weight_type
 from amble.methods.protocol import GiftMethod
 
 
@@ -119,12 +120,14 @@ def add(board: Board, m: Array, v: Array, w: Array) -> Board:
 
 def put(method: GiftMethod, board: Board, m: Array, last: Slot, gift: Slot, x: Array) -> tuple[Board, Slot]:
     """As gifts.put, for ledger m."""
-    mine, place = _mine(board, m), m.astype(int)
-    ledger, gift = gifts.put(method, gifts.Token(board.total[place], board.weight[place]), last, gift, x)
-    xp = namespace(board.total)
-    total = xp.where(_over(mine, board.total) > 0, ledger.total, board.total)
-    weight = xp.where(_over(mine, board.weight) > 0, ledger.weight, board.weight)
-    return Board(total, weight, board.version + mine), gift
+    if weight_type(method) == "float64":
+        return add(board, m, gift.v - last.v, gift.w - last.w), gift
+    xp, mine = namespace(board.total), _mine(board, m)
+    of_total, of_weight = _over(mine, board.total), _over(mine, board.weight)
+    ledger = gifts.Token((of_total * board.total).sum(axis=0), (of_weight * board.weight).sum(axis=0))
+    ledger, gift = gifts.put(method, ledger, last, gift, x)
+    total = xp.where(of_total > 0, ledger.total, board.total)
+    return Board(total, xp.where(of_weight > 0, ledger.weight, board.weight), board.version + mine), gift
 
 
 def _mine(board: Board, m: Array) -> Array:

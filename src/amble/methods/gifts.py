@@ -20,7 +20,8 @@ How gifts weigh is the method's `weigh`:
              many: each gives its share in the sum too, as one more entry of v. In short messages the weight's numbers
              are rounded, weight' = Q(weight), and the agent that was there gives what is missing at its model x:
                  w += weight' - weight;  v += (weight' - weight) x
-             Its slope w x - v stays, so the model to which the tokens converge is as exact as without rounding
+             Its slope w x - v stays, so the model to which the tokens converge is as exact as without rounding. On
+             the diagonal Q rounds up, by what its row was rounded too, so weight' >= weight: it is no less definite
 
 An empty token represents the initial model, and so does a full one in all directions that no gift has determined yet.
 
@@ -38,7 +39,7 @@ from amble.losses.objective import Objective, number_of
 from amble.losses.penalty import SINGULAR, Penalty
 from amble.methods.optional import gifts_in_visit, weight_type
 from amble.methods.protocol import GiftMethod
-from amble.methods.rounding import NUMBER_BYTES, rounded
+from amble.methods.rounding import LOSSES, NUMBER_BYTES, rounded
 
 
 class Token(NamedTuple):
@@ -112,7 +113,7 @@ def given(
 
     begun = looked(agent, first)
     ended: Giving = while_loop(xp, misses, again, Giving(begun, begun, xp.asarray(most - 1)))
-    away = ended.last.look.misses & (ended.last.look.by > 1)
+    away = ended.last.look.misses & ~(ended.last.look.by <= 1)  # also where it is no number
     counts = chosen(away, ended.best, ended.last)
     return counts.agent, counts.gift
 
@@ -128,21 +129,31 @@ def opening(
     return Token(gifts * v, gifts)
 
 
+def replaced(account: Token, last: Slot, gift: Slot) -> Token:
+    """The account with a gift in place of the agent's last one."""
+    return Token(account.total + (gift.v - last.v), account.weight + (gift.w - last.w))
+
+
 def put(method: GiftMethod, account: Token, last: Slot, gift: Slot, x: Array) -> tuple[Token, Slot]:
-    """The account with an agent's gift for its last one, and the gift as it counts; x is the agent's model."""
-    weight, gift = fitted(method, account.weight + (gift.w - last.w), gift, x)
-    return Token(account.total + (gift.v - last.v), weight), gift
+    """As `replaced`, and the gift as it counts; x is the agent's model."""
+    return fitted(method, replaced(account, last, gift), gift, x)
 
 
-def fitted(method: GiftMethod, weight: Array, gift: Slot, x: Array) -> tuple[Array, Slot]:
-    """The weight of an account as a message holds it, and a gift inside that makes up for the difference."""
+def fitted(method: GiftMethod, account: Token, gift: Slot, x: Array) -> tuple[Token, Slot]:
+    """The account as a message holds it, and a gift inside that makes up for the difference."""
     kind = weight_type(method)
     if kind == "float64":
-        return weight, gift
-    xp, short = namespace(weight), rounded(weight, kind)
+        return account, gift
+    xp, weight = namespace(x), account.weight
+    off = rounded(weight, kind) - weight
+    diagonal = xp.eye(len(x))
+    up = xp.diagonal(weight) + (abs(off) * (1 - diagonal)).sum(axis=1)
+    up = rounded((1 + 2 * LOSSES[kind]) * up, kind)
+    short = xp.where(diagonal > 0, up[:, None], rounded(weight, kind))
     off = short - weight
     v = off @ x
-    return short, Slot(gift.v + xp.append(v, xp.zeros(gift.v.shape[0] - v.shape[0])), gift.w + off)
+    v = xp.append(v, xp.zeros(gift.v.shape[0] - len(x)))  # under a penalty the last entry is the share
+    return Token(account.total + v, short), Slot(gift.v + v, gift.w + off)
 
 
 def estimate(
@@ -214,11 +225,11 @@ class GiftRules:
         return opening(self.method, start, agents, 1, self.penalty)
 
     def visit(self, f: Objective, agent: Any, slot: Slot, token: Token) -> tuple[Any, Slot, Token]:
-        def after(gift: Slot) -> Token:
-            return Token(token.total + (gift.v - slot.v), token.weight + (gift.w - slot.w))
+        def read(gift: Slot) -> Array:
+            return self.estimate(replaced(token, slot, gift), z)
 
         z = self.estimate(token, agent.x)
-        agent, gift = given(self.method, f, agent, z, self.penalty, lambda gift: self.estimate(after(gift), z))
+        agent, gift = given(self.method, f, agent, z, self.penalty, read)
         token, gift = put(self.method, token, slot, gift, agent.x)
         return agent, gift, token
 

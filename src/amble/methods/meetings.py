@@ -20,7 +20,18 @@ from amble.losses.objective import Objective
 from amble.losses.penalty import Penalty
 from amble.methods import gifts
 from amble.methods.boards import NoSlot
-from amble.methods.gifts import Slot, estimate, fitted, given, message_bytes, message_numbers, nothing, opening, put
+from amble.methods.gifts import (
+    Slot,
+    estimate,
+    fitted,
+    given,
+    message_bytes,
+    message_numbers,
+    nothing,
+    opening,
+    put,
+    replaced,
+)
 from amble.methods.protocol import GiftMethod
 
 
@@ -68,23 +79,23 @@ class MeetingRules:
         return Token(*whole, gifts.Token(whole.total - share.total, whole.weight - share.weight))
 
     def visit(self, f: Objective, agent: Agent, slot: NoSlot, token: Token) -> tuple[Agent, NoSlot, Token]:
-        def after(gift: Slot) -> Token:
-            total = token.total + (gift.v - agent.given.v)
-            return token._replace(total=total, weight=token.weight + (gift.w - agent.given.w))
+        held = gifts.Token(token.total, token.weight)
+
+        def read(gift: Slot) -> Array:
+            return estimate(self.method, *replaced(held, agent.given, gift), self.start, self.penalty, z)
 
         z = self.estimate(token, agent.x)
-        own, gift = given(self.method, f, agent.own, z, self.penalty, lambda gift: self.estimate(after(gift), z))
-        (total, weight), gift = put(self.method, gifts.Token(token.total, token.weight), agent.given, gift, own.x)
+        own, gift = given(self.method, f, agent.own, z, self.penalty, read)
+        (total, weight), gift = put(self.method, held, agent.given, gift, own.x)
         return agent._replace(own=own, given=gift), slot, token._replace(total=total, weight=weight)
 
     def deliver(self, agent: Agent, token: Token) -> tuple[Agent, Token]:
         """The meeting place gets what the token has been given since it left."""
         total = agent.account.total + (token.total - token.taken.total)
         weight = agent.account.weight + (token.weight - token.taken.weight)
-        weight, gift = fitted(self.method, weight, agent.given, agent.x)
-        total = total + (gift.v - agent.given.v)
+        account, gift = fitted(self.method, gifts.Token(total, weight), agent.given, agent.x)
         return (
-            agent._replace(given=gift, account=gifts.Token(total, weight)),
+            agent._replace(given=gift, account=account),
             token._replace(taken=gifts.Token(token.total, token.weight)),
         )
 

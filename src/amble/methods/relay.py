@@ -106,7 +106,7 @@ class Relay:
         if self.message != "float64" and made.form != "full":
             raise AmbleError(
                 f"message={self.message!r} of Relay is for the matrices of its full form, and here its form is "
-                f"{made.form!r}, which sends none; leave message out."
+                f"{made.form!r}, which sends none; leave message out, or give form='full'."
             )
         return made
 

@@ -30,7 +30,6 @@ def full(f: Objective, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
         return agent._replace(x=z), -f.grad(0 * z), (H + H.T) / 2
     x = within_reach(xp, f, agent.x, z)
     g, H = f.grad(x), f.hessian(x)
-    H = (H + H.T) / 2  # to the last digit: a message has its upper half
     units = xp.diagonal(H)  # each unknown counts by its own curvature
     step = z - agent.x
 
@@ -44,6 +43,7 @@ def full(f: Objective, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
     H = lifted(xp, f, x, agent.x, g, H, calm) + xp.diag(guard * moved * units)
     if knows(f, "excess"):
         H = H + moved * number_of(f, "excess", None)(x)
+    H = (H + H.T) / 2  # to the last digit: a message has its upper half
     return Seen(x, step, guard, agent.visits + 1), H @ x - g, H
 
 
@@ -77,7 +77,7 @@ class Look(NamedTuple):
     by: Array  # how far off that slope is, as a share of its change on the way
 
 
-def look(f: Objective, agent: Seen, v: Array, w: Array, z: Array) -> Look:
+def look(f: Objective, agent: Seen, v: Array, w: Array, z: Array, miss: float = MISS) -> Look:
     xp = namespace(z)
     x = within_reach(xp, f, agent.x, z)
     g, units = f.grad(x), xp.diagonal(w)
@@ -88,7 +88,7 @@ def look(f: Objective, agent: Seen, v: Array, w: Array, z: Array) -> Look:
 
     off, change = length(g - (w @ x - v)), length(w @ (x - agent.x))
     further = (x != z).any()  # the model is out of reach, and this a point on the way to it
-    misses = (off > MISS * change + ROUNDING * length(v)) | further
+    misses = ~(off <= miss * change + ROUNDING * length(v)) | further  # also where it is no number
     return Look(x, g, misses, off / xp.maximum(change, 1e-300))
 
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from amble.arrays import Array, Number
+from amble.arrays import Array, Number, norm
 from amble.live.chaos.kinds import Trouble
 from amble.live.chaos.losses import optimum
 from amble.live.chaos.node import Node
@@ -51,8 +51,9 @@ class Checker:
         self.sent: dict[tuple[str, int, Epoch, int], str] = {}
         self.given: dict[tuple[int, Epoch], dict[str, Any]] = {}
         self.gifts: dict[tuple[Any, int], dict[int, Any]] = {}  # of each generation and agent, by their number
-        self.models: dict[int, set[str]] = {}  # digests of what each token was, where it is the model
-        self.optima: dict[tuple[str, ...], Any] = {}
+        self.models: dict[int, dict[Epoch, str]] = {}  # digests of what each token was last, where it is the model
+        self.passed: dict[int, set[str]] = {}  # and of what it was at any time
+        self.optima: dict[tuple[str, ...], Array] = {}
         self.out: dict[tuple[int, Epoch], set[str]] = {}  # who has left it
         self.hops: dict[tuple[int, Epoch], int] = {}
         self.acknowledged: dict[tuple[str, int], Sight] = {}
@@ -181,12 +182,16 @@ class Checker:
                          f"{visit.epoch}, and the agents gave {total:.6f}, weight {weight:.6f}")  # fmt: skip
 
     def _the_model_is_one_that_was_passed_on(self, visit: Visit) -> None:
-        """Bit for bit: the initial one, or one that a visit has ended with, however often the token was lost."""
-        known = self.models.setdefault(visit.token, {digest(self.world.visits.parcel(visit.token).token)})
+        """Bit for bit: within an epoch the one that the last visit ended with; as one begins, the initial one or that
+        of any visit."""
+        models = self.models.setdefault(visit.token, {})
+        passed = self.passed.setdefault(visit.token, {digest(self.world.visits.parcel(visit.token).token)})
+        known = {models[visit.epoch]} if visit.epoch in models else passed
         if digest(visit.before.token) not in known:
-            raise Broken(f"token {visit.token} came with a model to hop {visit.hop} of {visit.epoch} that no visit has "
-                         f"ended with: {self.world.visits.estimate(visit.before)}")  # fmt: skip
-        known.add(digest(visit.after.token))
+            raise Broken(f"token {visit.token} came with a model to hop {visit.hop} of {visit.epoch} that was not "
+                         f"passed on: {self.world.visits.estimate(visit.before)}")  # fmt: skip
+        models[visit.epoch] = digest(visit.after.token)
+        passed.add(models[visit.epoch])
 
     def _nothing_jumps(self, visit: Visit) -> None:
         """During a recount the model stays as it was."""
@@ -270,14 +275,14 @@ class Checker:
         """Whether z is too far from the model of the living."""
         kind = self.world.training.kind
         if kind == "model":
-            here, least = (sum(node.value.value(w) for node in living) for w in (z, right))
+            here, least = (float(sum(node.value.value(w) for node in living)) for w in (z, right))
             return not here <= (1 + CLOSE_LOSS) * least
-        return not np.linalg.norm(z - right) <= CLOSE_MODEL.get(kind, CLOSE) * (1 + np.linalg.norm(right))
+        return not norm(z - right) <= CLOSE_MODEL.get(kind, CLOSE) * (1 + norm(right))
 
     def _right(self, living: list[Node]) -> Array:
         """The model of the living, found without tokens."""
         if self.world.training.kind == "survey":
-            return np.mean([node.value.numbers for node in living], axis=0)
+            return np.asarray(np.mean([node.value.numbers for node in living], axis=0))
         if not self.world.training.loss:
             return np.array([sum(_last(node.disk["holder"].agent) for node in living) / len(living)])
         names = tuple(node.name for node in living)

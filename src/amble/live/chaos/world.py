@@ -21,8 +21,10 @@ from amble.live.chaos.node import Node
 from amble.live.chaos.staged import NAMES, StagedCore, fits, is_token
 from amble.live.chaos.training import TOLERANCE, Training
 from amble.live.core.effects import Ask, Persist, Reply, Report, Settings, Wake
-from amble.live.core.message import Answer, Question, Refused
+from amble.live.core.message import Answer, Question, Refused, Token
+from amble.live.core.packing import Packing
 from amble.live.core.protocol import Core
+from amble.live.core.short import ShortPacking
 
 LOOK_S = 1.0  # between two checks whether the run has recovered
 QUIET_PACE = 5.0  # factor on message times while the world waits for agents' patience, so that few visits happen
@@ -65,6 +67,7 @@ class World:
         )
         self.training = Training(chance, self.settings, trained, make_visits)
         self.settings, self.visits, staged = self.training.settings, self.training.visits, self.training.staged
+        self.packing = ShortPacking(Packing(self.visits.parcel(0)), self.visits.short)
         if staged:
             self.make_core = partial(StagedCore, make_core=make_core)
         self.nodes = {name: Node(name, self.training.objective()) for name in names}
@@ -337,6 +340,10 @@ class World:
         if node.grey == "refuses" and is_token(question):
             answer(Refused("it refuses"))
             return
+        if isinstance(question, Token):  # as the bytes of a message
+            packed = self.packing.pack(question.payload)
+            data = memoryview(packed if isinstance(packed, bytes) else packed.tobytes())
+            question = question._replace(payload=self.packing.unpack(data, finite=True))
         number, life = next(self.serial), node.life
         self.checker.question(number, question)
         self.waiting[number] = (sender, answer)

@@ -36,11 +36,11 @@ class Part(NamedTuple):
     whole: int  # how many numbers it has
     chosen: int  # how many of them are sent
     size: int  # in bytes
-    sent: NDArray[np.int64] | None  # where those are among all; None: all are sent
-    found: NDArray[np.int64] | None  # where each of all is among those
+    upper: NDArray[np.int64] | None  # where those are among all; None: all are sent
+    mirrored: NDArray[np.int64] | None  # where each of all is among those
 
     def pack(self, numbers: Array) -> bytes:
-        mine = numbers if self.sent is None else numbers[self.sent]
+        mine = numbers if self.upper is None else numbers[self.upper]
         if self.kind in FLOATS:
             with np.errstate(over="ignore"):  # it does not fit then
                 return mine.astype(FLOATS[self.kind]).tobytes()
@@ -59,7 +59,7 @@ class Part(NamedTuple):
             whole: NDArray[Any] = np.frombuffer(data, INT8)
             powers, levels = np.split(whole, [-(-self.chosen // BLOCK)])
             mine = levels * np.ldexp(1.0, np.repeat(powers.astype(np.int64), BLOCK)[: self.chosen])
-        return mine if self.found is None else mine[self.found]
+        return mine if self.mirrored is None else mine[self.mirrored]
 
 
 def part(shape: tuple[int, ...], short: Short) -> Part:
@@ -71,9 +71,9 @@ def part(shape: tuple[int, ...], short: Short) -> Part:
     place = np.empty((p, p), np.int64)
     place[rows, columns] = place[columns, rows] = np.arange(len(rows))
     matrices = np.arange(whole // (p * p))[:, None]
-    sent = (matrices * p * p + rows * p + columns).ravel()
-    found = (matrices * len(rows) + place.ravel()).ravel()
-    return Part(short.kind, whole, len(sent), message_bytes(short.kind, len(sent)), sent, found)
+    upper = (matrices * p * p + rows * p + columns).ravel()
+    mirrored = (matrices * len(rows) + place.ravel()).ravel()
+    return Part(short.kind, whole, len(upper), message_bytes(short.kind, len(upper)), upper, mirrored)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,15 +103,15 @@ class ShortPacking:
         numbers = self.whole.pack(tree)
         if not self.short:
             return numbers
-        made, begin = [], 0
-        for each in self._parts:
-            mine = numbers[begin : begin + each.whole]
-            data = each.pack(mine)
-            if not np.array_equal(each.unpack(memoryview(data)), mine):
+        packed, begin = [], 0
+        for leaf in self._parts:
+            whole = numbers[begin : begin + leaf.whole]
+            data = leaf.pack(whole)
+            if not np.array_equal(leaf.unpack(memoryview(data)).view(np.int64), whole.view(np.int64)):  # -0 is not 0
                 return numbers
-            made.append(data)
-            begin += each.whole
-        return b"".join(made)
+            packed.append(data)
+            begin += leaf.whole
+        return b"".join(packed)
 
     def unpack(self, data: memoryview, finite: bool) -> Tree:
         if not self.short or len(data) == self.whole.size:
@@ -120,11 +120,11 @@ class ShortPacking:
             raise Refusal(
                 f"it holds {len(data)} bytes of numbers, and {self.size} or {self.whole.size} are expected here"
             )
-        found, begin = [], 0
-        for each in self._parts:
-            found.append(each.unpack(data[begin : begin + each.size]))
-            begin += each.size
-        numbers = np.concatenate(found)
+        unpacked, begin = [], 0
+        for leaf in self._parts:
+            unpacked.append(leaf.unpack(data[begin : begin + leaf.size]))
+            begin += leaf.size
+        numbers = np.concatenate(unpacked)
         if finite and not all_finite(numbers):
             raise Refusal("it holds a number that is not finite")
         return self.whole.filled(numbers)

@@ -34,15 +34,14 @@ from amble.losses.objective import Objective, drawn
 from amble.losses.penalty import Penalty
 from amble.methods import boards
 from amble.methods.boards import Board
-from amble.methods.gifts import Slot, Token, given, nothing, put
+from amble.methods.gifts import Slot, Token, given, nothing, put, replaced
 from amble.methods.optional import continues, weight_type
 from amble.methods.protocol import GiftMethod, TokenMethod, is_copy, is_gift
-from amble.methods.rounding import lost
+from amble.methods.rounding import rounded
 from amble.methods.survey import Survey
 
-HALF_FROM = (
-    1024  # bytes that are saved by sending the upper halves of matrices; below that it takes more time than it saves
-)
+# bytes that the upper halves of matrices save: below that, taking them out costs more time than it saves
+HALF_FROM = 1024
 DEFINITE = 1e-9  # of the mean diagonal: a weight with a more negative eigenvalue cannot be a sum of gifts
 
 
@@ -136,12 +135,10 @@ class GiftVisits(Common):
             before, last = account, gift
             ledger = Token(account.board.total[m], account.board.weight[m])
 
-            def after(gift: Slot) -> Account:
-                new = Token(ledger.total + (gift.v - last.v), ledger.weight + (gift.w - last.w))
-                return accounts.give(before, m, me, new)
+            def read(gift: Slot) -> Array:
+                return self._read(accounts.give(before, m, me, replaced(ledger, last, gift)), z)
 
-            read = None if recounting else lambda gift: self._read(after(gift), z)
-            own, gift = given(self.method, f, own, z, self.penalty, read)
+            own, gift = given(self.method, f, own, z, self.penalty, None if parcel.recounting else read)
             ledger, gift = put(self.method, ledger, last, gift, own.x)
             account = accounts.give(account, m, me, ledger)
         parcel = self._left_with(parcel, account, me, hop, self.still(holder, z))
@@ -255,14 +252,17 @@ class GiftVisits(Common):
             return False
         if self.method.weigh != "full":
             return 0 <= sum(account.board.weight.tolist()) < np.inf
-        with np.errstate(over="ignore"):  # of what a neighbour may send, finite as each number is
+        with np.errstate(over="ignore", invalid="ignore"):  # of what a neighbour may send, finite as each number is
             weight = np.add.reduce(account.board.weight)
             scale = np.trace(weight) / self.dimension
-        if not np.isfinite(scale):
+            uneven = abs(weight - weight.T).max()
+        short = rounded(account.board.weight, weight_type(self.method))
+        if not np.isfinite(scale) or not uneven <= DEFINITE * scale or not np.isfinite(short).all():
             return False
+        if not weight.any():  # nobody has given yet
+            return True
         try:
-            lifted = (DEFINITE + self.dimension * lost(self.method)) * scale if scale > 0 else 1.0
-            np.linalg.cholesky(weight + lifted * np.eye(self.dimension))
+            np.linalg.cholesky(weight + DEFINITE * scale * np.eye(self.dimension))
         except np.linalg.LinAlgError:
             return False
         return True
