@@ -25,7 +25,7 @@ from holders import first_good
 import amble
 from amble import methods
 from amble.files import write_whole
-from amble.paper.plan import DENSITY, FIGURES, Figure
+from amble.paper.plan import DENSITY, FIGURES, INEXACT, Figure
 from amble.simulation.many import run_many
 from amble.simulation.running import begin
 from amble.simulation.tuning import scale_of
@@ -62,6 +62,8 @@ def tokens_of(agents: int) -> list[int]:
 
 def methods_of(figure: Figure) -> dict[str, Any]:
     relays = {f"Relay, M={count}": amble.Relay(tokens=count) for count in tokens_of(figure.agents)}
+    if figure.data in INEXACT:
+        relays |= {f"Relay, inexact, M={count}": amble.Relay(count, "inexact") for count in tokens_of(figure.agents)}
     return {**relays, **RIVALS}
 
 
