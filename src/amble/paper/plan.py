@@ -155,7 +155,8 @@ def jobs(figures: Sequence[Figure] = FIGURES, seeds: Sequence[int] = SEEDS, quic
         if not quick:
             planned.append(Job(figure, methods.from_settings("Relay", {"tokens": TOKENS}), False, chosen))
             if figure.data in INEXACT:
-                planned.append(Job(figure, methods.from_settings("Relay", {"form": "inexact"}), False, chosen))
+                inexact = [methods.from_settings("Relay", {"form": "inexact", "tokens": M}) for M in (1, TOKENS)]
+                planned += [Job(figure, method, False, chosen) for method in inexact]
             planned += [Job(figure, method, True, chosen, reading) for method, reading in tuned_methods()]
     return planned
 
