@@ -37,7 +37,11 @@ def sentence(data: str, points: Points) -> str:
     missed = sum(each["time_s"] is None for each in points.values())
     if not on:
         return f"**{data}.** No method is there within the budget."
-    text = f"**{data}.** On the front: Relay with M = {relays}" if relays else f"**{data}.** On the front: no point of Relay's line"
+    text = (
+        f"**{data}.** On the front: Relay with M = {relays}"
+        if relays
+        else f"**{data}.** On the front: no point of Relay's line"
+    )
     text += f", {'and' if relays else 'but'} {', '.join(others)}." if others else ". No other method is on it."
     silent = [label for label in points if points[label]["bytes"] == 0]
     if silent:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from amble.paper.page import CAPTIONS, TUNED
-from amble.paper.plan import INEXACT, LOCAL
+from amble.paper.plan import INEXACT, LOCAL, TOKENS
 from amble.report.claims import Cell, Verdict
 from amble.report.sections import TIME, UNITS
 from amble.report.text import cell_text, quantity
@@ -109,15 +109,12 @@ def _results(groups: dict[str, list[dict[str, Any]]]) -> str:
         rows.append([f"others, tuned: {least}", *cells])
     relay = [_cell(_find(section, "Relay", tokens=1), section) for section in groups[CAPTIONS]]
     rows.append(["Relay, nothing to set", *relay])
-    rows.append(
-        [
-            "Relay, inexact form",
-            *(
-                _cell(_find(section, "Relay", form="inexact"), section) if section["data"] in INEXACT else ""
-                for section in groups[CAPTIONS]
-            ),
+    for tokens, name in ((1, "Relay, inexact form"), (TOKENS, f"Relay, inexact form, {TOKENS} tokens")):
+        told = {"form": "inexact", "tokens": tokens, "reading": ""}
+        cells = [
+            _cell(_find(each, "Relay", **told), each) if each["data"] in INEXACT else "" for each in groups[CAPTIONS]
         ]
-    )
+        rows.append([name, *cells])
     return _table(["", *(section["data"] for section in groups[CAPTIONS])], rows)
 
 
@@ -170,11 +167,11 @@ def _reached(line: dict[str, Any]) -> bool:
 
 def _short(line: dict[str, Any]) -> str:
     tokens = line["settings"].get("tokens", 1)
+    form = "inexact" if line["settings"].get("form") == "inexact" else ""
     parts = [
-        f"{line['method']} {line['settings']['token_rule']}" if "token_rule" in line["settings"] else line["method"],
+        " ".join(filter(None, (line["method"], line["settings"].get("token_rule", ""), form))),
         f"{tokens} tokens" if line["method"] == "Relay" and tokens > 1 else "",
         "mean of x" if line["reading"] else "",
-        "inexact" if line["settings"].get("form") == "inexact" else "",
     ]
     return " with ".join(parts[:2]) if parts[1] else ", ".join(filter(None, parts))
 
