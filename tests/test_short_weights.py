@@ -36,7 +36,15 @@ def test_the_optimum_is_as_near_as_without_rounding(problem, walk):
     """To 1e-11, one lap later at most: what rounding adds to a weight is in the gifts, with the slopes kept."""
     tokens, walk = WALKS[walk]
     whole, less = (
-        go(amble.Relay(tokens=tokens, form="full", message=kind), problem, NETWORK, hops=400, every=1, walk=walk)
+        go(
+            amble.Relay(tokens=tokens, form="full", message=kind),
+            problem,
+            NETWORK,
+            hops=400,
+            every=1,
+            walk=walk,
+            engine="plain",
+        )
         for kind in ("float64", "float32")
     )
     reached, near = (
@@ -114,7 +122,7 @@ def test_a_singular_account_leads_nobody_away(make, reached, walk):
 
 def test_a_lasso_has_its_minimiser():
     problem = amble.split(amble.load("diabetes"), agents=8, l1=0.05)
-    whole, less = (go(method, problem, NETWORK, hops=40) for method in (FULL, SHORT))
+    whole, less = (go(method, problem, NETWORK, hops=40, engine="plain") for method in (FULL, SHORT))
     np.testing.assert_allclose(less.model, whole.model, rtol=1e-9, atol=1e-12)
     assert ((less.model == 0) == (whole.model == 0)).all()
     p = problem.dimension
