@@ -10,13 +10,15 @@ from amble import AmbleError, methods, networks
 from amble.live.cluster import up
 from amble.live.cluster.cluster import Cluster
 from amble.live.core.message import Epoch, Token
-from amble.live.core.packing import flat
-from amble.live.core.short import Short
+from amble.live.core.packing import Packing, flat
+from amble.live.core.short import Short, ShortPacking
 from amble.live.core.visits import visits_for
 from amble.live.formats import wire
 from amble.live.records import collect
+from amble.losses import LOSSES
 from amble.methods.rounding import rounded
 from amble.simulation.experiment import Experiment, parse
+from loss_samples import targets
 from rival_samples import PROBLEM, go, hop_by_hop
 from test_live_own import wait_for
 
@@ -180,6 +182,30 @@ def test_a_message_has_the_upper_halves(tokens):
     assert len({shape.fingerprint, less.fingerprint}) == 2
     assert visits_for(amble.Relay(form="full"), 10, 2).short == {}  # 360 bytes
     assert visits_for(amble.Relay(form="scalar"), 100, 2).short == {}
+
+
+@pytest.mark.parametrize("message", ["float64", "float32"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_message_of_every_loss_is_short(loss, message):
+    """What an agent passes on fits, to the last digit: its matrices are symmetric, and in float32 if asked for."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 20))
+    eta = X @ rng.normal(size=20) / 5
+    if loss in ("logistic", "softmax"):
+        y = np.digitize(eta, [0.0] if loss == "logistic" else [-0.3, 0.3]) * 1.0
+    else:
+        y = eta if loss == "least-squares" else targets(loss, rng, eta, 1.0)
+    kind = "classification" if loss in ("logistic", "softmax") else "regression"
+    weight = rng.uniform(0.5, 2, len(y))
+    problem = amble.Problem.from_arrays(X, y, agents=3, task=kind, loss=loss, ridge=1e-3, sample_weight=weight)
+    visits = visits_for(amble.Relay(form="full", message=message), problem.dimension, 3)
+    packing = ShortPacking(Packing(visits.parcel(0)), visits.short)
+    losses = [problem.objective(i) for i in range(3)]
+    holders, shares, parcel = [visits.holder(f) for f in losses], [visits.share()] * 3, visits.parcel(0)
+    for hop in range(1, 10):
+        i = hop % 3
+        holders[i], shares[i], parcel = visits.visit(losses[i], holders[i], shares[i], parcel, i, hop, hop < 4)
+        assert len(packing.pack(parcel)) == packing.size < packing.most
 
 
 @pytest.mark.long

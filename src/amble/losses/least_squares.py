@@ -73,6 +73,7 @@ class LeastSquares(NamedTuple):
 
     @staticmethod
     def _of(A: Any, b: Any, c: Any, share: Any) -> "LeastSquares":
+        A = (A + np.swapaxes(A, -1, -2)) / 2  # symmetric to the last digit: a message has its upper half
         values, vectors = np.linalg.eigh(A)
         return LeastSquares(A, b, c, np.maximum(values, 0.0), vectors, share)
 

@@ -26,8 +26,7 @@ class Seen(NamedTuple):
 def full(f: Objective, agent: Seen, z: Array) -> tuple[Seen, Array, Array]:
     xp = namespace(z)
     if number_of(f, "quadratic", False):  # H z - grad f(z) is then the same at every z; at zero it has no rounding
-        H = f.hessian(z)
-        return agent._replace(x=z), -f.grad(0 * z), (H + H.T) / 2
+        return agent._replace(x=z), -f.grad(0 * z), f.hessian(z)
     x = within_reach(xp, f, agent.x, z)
     g, H = f.grad(x), f.hessian(x)
     units = xp.diagonal(H)  # each unknown counts by its own curvature
