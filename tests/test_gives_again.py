@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import amble
+from amble.live.core.message import Epoch
+from amble.live.core.visits import visits_for
 from amble.methods.gifts import given
 from amble.methods.optional import Gifts
-from amble.methods.relay_full import Seen, again, full, look
+from amble.methods.relay_full import GUARD, Seen, again, full, look
 
 ENGINES = ("plain", "compiled")
 
@@ -75,7 +77,7 @@ def test_a_second_gift_has_the_slope_there_and_the_change_of_slope_on_the_way():
     problem, rng = poisson(), np.random.default_rng(4)
     f = problem.objective(0)
     first = np.zeros(problem.dimension)
-    seen, v, w = full(f, Seen(first, first, np.asarray(1e-6), np.asarray(1.0)), first)
+    seen, v, w = full(f, Seen(first, first, np.asarray(1e-6), 0 * first, np.asarray(1.0)), first)
     z = 0.3 * rng.normal(size=len(first))
     found = look(f, seen, v, w, z)
     assert found.misses
@@ -90,7 +92,7 @@ def test_a_second_gift_has_the_slope_there_and_the_change_of_slope_on_the_way():
 def test_a_gift_that_fits_is_not_given_again():
     problem = poisson()
     f, z = problem.objective(0), np.zeros(problem.dimension)
-    seen, v, w = full(f, Seen(z, z, np.asarray(1e-6), np.asarray(1.0)), z)
+    seen, v, w = full(f, Seen(z, z, np.asarray(1e-6), 0 * z, np.asarray(1.0)), z)
     assert not look(f, seen, v, w, z + 1e-6).misses
 
 
@@ -137,3 +139,52 @@ def test_both_engines_give_again_alike():
     runs = [amble.simulate(amble.Relay(), problem, "complete", engine=each, **options) for each in ENGINES]
     np.testing.assert_allclose(runs[0].model, runs[1].model, rtol=1e-9)
     assert runs[0].history["distance"][-1] < 1e-6
+
+
+class Ring:
+    """Five live agents' visits, on a ring with two tokens, without links: breast_cancer, logistic."""
+
+    def __init__(self, guard=GUARD):
+        self.problem = amble.split(amble.load("breast_cancer"), agents=5, ridge=1e-4)
+        self.best = self.problem.optimum().w
+        self.visits = visits_for(amble.Relay(tokens=2, form="full"), self.problem.dimension, 5)
+        self.losses = [self.problem.objective(i) for i in range(5)]
+        self.holders = [self.guarded(self.visits.holder(f), guard) for f in self.losses]
+        self.parcels, self.hop = [self.visits.parcel(m) for m in range(2)], 0
+
+    def guarded(self, holder, guard):
+        own = holder.agent.own._replace(guard=np.asarray(guard))
+        return holder._replace(agent=holder.agent._replace(own=own))
+
+    def laps_to(self, distance, agents=range(5), most=60):
+        for lap in range(1, most + 1):
+            for k in range(len(agents)):
+                for m in range(2):
+                    i, self.hop = agents[(k + 2 * m) % len(agents)], self.hop + 1
+                    self.holders[i], _, self.parcels[m] = self.visits.visit(
+                        self.losses[i], self.holders[i], self.visits.share(), self.parcels[m], i, self.hop, False
+                    )
+            if self.distance() < distance:
+                return lap
+        return None
+
+    def distance(self):
+        z = self.visits.estimate(self.parcels[0])
+        return np.linalg.norm(z - self.best) / np.linalg.norm(self.best)
+
+
+def test_a_large_guard_does_not_stay():
+    """An agent gives again for its loss, and not for its guard, which would then damp nothing and never shrink."""
+    assert Ring(guard=1e3).laps_to(1e-9) <= 15
+
+
+def test_an_agent_that_comes_back_is_heard_in_a_few_laps():
+    """While a model rests, its last digits turn back and forth, which is no reason to be careful when one returns."""
+    ring = Ring()
+    assert ring.laps_to(1e-9) <= 8
+    assert ring.laps_to(0.0, most=30) is None  # at rest
+    gone = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
+    ring.parcels = [ring.visits.recount(parcel, Epoch(1, 0), gone, ring.holders[0]) for parcel in ring.parcels]
+    ring.laps_to(0.0, [0, 1, 3, 4], most=30)
+    assert ring.distance() > 0.1  # the optimum without agent 2 is another
+    assert ring.laps_to(1e-9) <= 6

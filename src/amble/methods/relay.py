@@ -170,7 +170,7 @@ class Relay:
         none = namespace(start).asarray(0.0)
         if self.form in ("scalar", "inexact"):
             return Dual(x=start, y=0 * start, beta=f.curvature + none, z=start, visits=none)
-        return Seen(start, 0 * start, none + GUARD, none) if self.form == "full" else Last(start)
+        return Seen(start, 0 * start, none + GUARD, 0 * start, none) if self.form == "full" else Last(start)
 
     def gift(self, f: Objective, agent: Any, z: Array) -> tuple[Any, Array, Array]:
         if self.form == "full":
