@@ -24,9 +24,12 @@ Finished seeds are kept, and the same command continues from there.
 """
 
 
+SEEDS = 1000
+
+
 @app.command(help=CHAOS_HELP, short_help="Test the live protocol under simulated faults.")
 def chaos(
-    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1)] = 1000,
+    seeds: Annotated[int, typer.Option(help="How many seeds.", min=1)] = SEEDS,
     first_seed: Annotated[int, typer.Option(help="The first of them.", min=0)] = 0,
     faults: Annotated[int, typer.Option(help="Faults per seed; after them, nothing fails.", min=1)] = 1000,
     minutes: Annotated[float, typer.Option(help="Stop after this time; finished seeds are kept.")] = 10.0,
@@ -43,6 +46,8 @@ def chaos(
 
     if seed is None and trace:
         raise AmbleError("--trace shows one seed; say which with --seed.")
+    if seed is not None and seeds != SEEDS:
+        raise AmbleError(f"--seed {seed} runs one seed, and --seeds {seeds} was given too; leave one of them out.")
     if seed is not None:
         result = live.run_seed(seed, faults, typer.echo if trace else None)
         show(1, sum(result["faults"].values()), result["faults"], result["counted"], [result], faults)
@@ -52,6 +57,10 @@ def chaos(
     if not out.absolute().parent.is_dir():
         raise AmbleError(f"the folder of {out} does not exist; make it first, or give another --out.")
     state = live.State.read(out, faults)
+    try:
+        state.add([])
+    except OSError as error:
+        raise AmbleError(f"{out} cannot be written ({error.strerror}); give another --out.") from error
     wanted = range(first_seed, first_seed + seeds)
     with interruptible(patient=True) as asked:
         finished = run_all(state, [each for each in wanted if each not in state.done], wanted, minutes * 60, workers)

@@ -104,9 +104,10 @@ class Relay:
             )
         made = replace(self, form=self._form(problem)) if self.form == "auto" else self
         if self.message != "float64" and made.form != "full":
+            chosen = f"with {problem.dimension:,} unknowns auto takes" if self.form == "auto" else "here its form is"
             raise AmbleError(
-                f"message={self.message!r} of Relay is for the matrices of its full form, and here its form is "
-                f"{made.form!r}, which sends none; leave message out, or give form='full'."
+                f"message={self.message!r} of Relay is for the matrices of its full form, and {chosen} {made.form!r}, "
+                "which sends none; leave message out, or give form='full'."
             )
         return made
 

@@ -14,6 +14,7 @@ from amble.data.datasets import Dataset
 from amble.errors import AmbleError, expect, is_whole
 from amble.losses.objective import number_of
 from amble.methods import Method
+from amble.methods.optional import weight_type
 from amble.methods.own import explained
 from amble.networks import walks
 from amble.networks.choosing import tokens_apart, tokens_for
@@ -334,7 +335,8 @@ def _go(
     if records[-1][0] != hop:
         record(hop, *machine.read(state))
     if stopped == "diverged":
-        advice = 'try form="scalar", or one token'
+        short = weight_type(run.method) != "float64"
+        advice = 'try message="float64"' if short else 'try form="scalar", or one token'
         if positive := methods.positive(run.method):
             advice = f"try another {' or '.join(positive)}, or tune=True (--tune)"
         after = f"{'round' if methods.is_round(run.method) else 'hop'} {int(state.lost) + 1}"

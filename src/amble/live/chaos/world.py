@@ -146,7 +146,7 @@ class World:
         node.life += 1
         node.leapt_s = self.chance.uniform(-1000, 1000) - self.now  # a machine that restarts also restarts its clock
         near = self.links.near(name)
-        self.say(f"{name} starts, for the {node.life}. time")
+        self.say(f"{name} starts: life {node.life}")
         guests = {guest: index for guest, index in self.guests.items() if guest == name or guest in near}
         settings = replace(self.settings, guests=guests, next=(dict(self.ways),) * self.settings.tokens)
         node.core = self.make_core(name, near, settings, self.visits, node.value, rows=dict(node.disk))

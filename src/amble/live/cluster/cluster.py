@@ -20,6 +20,7 @@ from amble.data.targets import Targets
 from amble.errors import AmbleError
 from amble.live import status
 from amble.live.cluster.ports import free_ports
+from amble.live.process import condition
 from amble.live.settings import bundle
 from amble.live.settings.config import Config
 from amble.methods.protocol import TokenMethod
@@ -178,6 +179,9 @@ class Cluster:
             code = process.poll()
             said = self.status(name)
             if code is None or name in self.killed or (code in ENDED and (said.cause or said.state == "left")):
+                continue
+            again = said.process is not None and said.process.pid != process.pid  # somebody has started it
+            if again and (said.cause or said.state == "left" or condition(said.process) == "runs"):
                 continue
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             lines = (self.folder / name / "log.txt").read_text(errors="replace").strip().splitlines()

@@ -178,7 +178,11 @@ def follow(
         agents.start_all()
         while agents.running() and not halt():
             time.sleep(LOOK_S)
-            for name, reason in agents.failed().items():
+            failed = agents.failed()
+            for name in [name for name in lost if name not in failed]:
+                del lost[name]
+                view.note(f"{name} is back")
+            for name, reason in failed.items():
                 if name not in lost:
                     lost[name] = reason
                     if config.surveyed is not None and agents.status(name).state == "refused":
