@@ -31,9 +31,9 @@ class Relay:
         v = H z - grad f_i(z),  w = H,   H = Hessian of f_i at z (+ lift + m, for a loss that is not quadratic)
         For least squares z is the exact minimiser of the losses of all agents visited: the optimum after one lap.
         For another loss the agent gives again, at the z' that its gift has led to, up to three times in a visit, while
-        |g - (w z' - v)| > 0.1 |w d|, g = grad f_i(z'), d = z' - z, each unknown in units of its own curvature:
-        w' = w - (wd)(wd)'/(d'wd) + ee'/(d'e),  v' = w' z' - g,   e = g - (w z - v): the change of the slope (BFGS)
-        The last gift counts. If it is off by more than |w d|, so it led away, the one that was off least counts.
+        |e - h d| > 0.1 |h d|, d = z' - z, h = w - m, e = grad f_i(z') - (w z - v), in units of own curvature:
+        w' = w - (hd)(hd)'/(d'hd) + ee'/(d'e),  v' = w' z' - grad f_i(z'):  e is the change of the slope (BFGS)
+        The last gift counts. If it is off by more than |h d|, so it led away, the one that was off least counts.
 
     scalar: a prox with a dual, and a penalty beta that balances itself
         x' = argmin_x f_i(x) + beta/2 |x - (z + y/beta)|^2
