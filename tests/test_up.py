@@ -281,6 +281,24 @@ def test_agents_end_when_amble_up_is_killed_and_one_that_is_killed_is_reported(t
     assert up.again(collect.agent_folders([folder])).whole
 
 
+def test_an_agent_that_is_started_again_by_hand_has_not_failed(tmp_path):
+    """As amble status advises: the model has its rows, and what is said of the run says so."""
+    folder = tmp_path / "run"
+    process = begin(folder, "--tolerance", "0", "--seconds", "12", "--pause", "0.02")
+    wait_for(lambda: visited(folder))
+    first = status.read(folder / "agent03").process.pid
+    os.kill(first, signal.SIGKILL)
+    words = [sys.executable, "-m", "amble", "agent", folder / "agent03"]
+    with subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
+        said, errors = process.communicate(timeout=90)
+        assert other.wait(timeout=30) == 0
+    assert "agent03 is back" in errors
+    assert "failed" not in said
+    assert "all rows but" not in said
+    assert "nan" not in said
+    assert process.returncode == 0, said + errors
+
+
 def test_bad_input_is_one_sentence_before_any_work(tmp_path, done):
     folder, _ = done
     full = tmp_path / "full"
