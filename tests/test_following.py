@@ -47,7 +47,8 @@ def test_a_record_says_how_the_run_is(config):
     assert record == amble.Record(
         "Relay (tokens=2, full)", 1, 3, 2.5, None, 30,
         {"hops_per_s": 7.0, "agents_up": 1.0, "moved": 0.5, "metric": 0.5, "distance": 0.25},
-        {"method": "Relay", "tokens": 2, "form": "full", "data": "diabetes", "agents": 4, "seed": 0},
+        {"method": "Relay", "tokens": 2, "form": "full", "message": "float64", "data": "diabetes", "agents": 4,
+         "seed": 0},
     )  # fmt: skip
     assert record.costs == {"time_s": 2.5, "bytes": 30}
 

@@ -38,6 +38,8 @@ FORMS = {
     "Relay, inexact": amble.Relay(form="inexact"),
     "Relay, gradient": amble.Relay(form="gradient"),
     "Relay, full, 3 tokens": amble.Relay(tokens=3, form="full"),
+    "Relay, full, float32": amble.Relay(form="full", message="float32"),
+    "Relay, full, float32, 3 tokens": amble.Relay(tokens=3, form="full", message="float32"),
     "Relay, scalar, 3 tokens": amble.Relay(tokens=3, form="scalar"),
     "Relay, inexact, 3 tokens": amble.Relay(tokens=3, form="inexact"),
     "Relay, gradient, 3 tokens": amble.Relay(tokens=3, form="gradient"),
