@@ -1,4 +1,4 @@
-"""What Relay reaches on real data, beside every baseline at the best of a grid: hops, virtual time and bytes to 1e-4.
+"""What Relay reaches on real data, beside every baseline at its best setting: hops, virtual time and bytes to 1e-4.
 
 AMBLE_DATA=folder python benchmarks/relay.py             # cpusmall, cadata, ijcnn1; several minutes
 python benchmarks/relay.py --data diabetes breast_cancer # embedded sets, no files needed
@@ -15,9 +15,9 @@ import numpy as np
 from measure import Row, count_of, missing, parser
 from rich.console import Console
 from rich.table import Table
+from searching import best_setting
 
 import amble
-from amble.simulation.tuning import scale_of
 
 AGENTS = {"cpusmall": 20, "cadata": 50, "ijcnn1": 50}
 RIDGE = {"cpusmall": 0.0, "cadata": 0.0, "diabetes": 0.0}  # least squares as it is; 1e-4 for the rest
@@ -30,7 +30,6 @@ BASELINES = (
     amble.EXTRA(),
     amble.DADMM(),
 )
-POWERS = np.linspace(-3, 1, 9)  # of ten, times the problem's own scale
 
 
 def real(data: str, agents: int) -> amble.Problem:
@@ -56,23 +55,28 @@ def cost_of(run: amble.Run, distance: float) -> dict[str, float] | None:
 
 def go(method: Any, problem: amble.Problem, network: amble.Network, hops: int, **options: Any) -> amble.Run:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # settings of the grid that diverge
+        warnings.simplefilter("ignore")  # settings of the search that diverge
         return amble.simulate(method, problem, network, hops=hops, progress=False, **options)
 
 
 def best_rival(method: Any, problem: amble.Problem, network: amble.Network, hops: int, distance: float) -> Any:
-    """The run of the grid that came near in the fewest hops, or None."""
-    name = method.positive[0]
-    runs = [
-        go(type(method)(**{**vars(method), name: scale_of(name, problem) * 10**power}), problem, network, hops)
-        for power in POWERS
-    ]
-    reached = [run for run in runs if cost_of(run, distance)]
-    return min(reached, key=lambda run: cost_of(run, distance)["hop"], default=None)
+    """The run of the search that came near in the fewest hops, or None."""
+    made: dict[Any, amble.Run] = {}
+
+    def runs(chosen: list[Any]) -> list[amble.Run]:
+        made.update({each: go(each, problem, network, hops) for each in chosen})
+        return [made[each] for each in chosen]
+
+    def rank(run: amble.Run) -> tuple[float, float]:
+        cost, end = cost_of(run, distance), float(run.history["distance"][-1])
+        return cost["hop"] if cost else np.inf, end if np.isfinite(end) else np.inf
+
+    best = made[best_setting(method, problem, runs, rank)]
+    return best if cost_of(best, distance) else None
 
 
 def ratio(hops: int, distance: float) -> Iterator[Row]:
-    """Relay with nothing to set beside the baseline that needs least of each, its setting the best of the grid."""
+    """Relay with nothing to set beside the baseline that needs least of each, its setting the best of the search."""
     for data, problem in (("diabetes", real("diabetes", 20)), ("well-conditioned least squares", synthetic(20))):
         network = amble.networks.random(20, 0.7)
         own = cost_of(go(amble.Relay(), problem, network, 600, every=1), distance)
@@ -127,7 +131,7 @@ def main() -> None:
             console.print(f"{data}: {method.label}, {time.monotonic() - begun:.0f} s so far", style="dim")
             run = best_rival(method, problem, network, arguments.hops, arguments.distance)
             name = method.positive[0]
-            setting = f"{name}={getattr(run.method, name):.3g}" if run else "any of 9"
+            setting = f"{name}={getattr(run.method, name):.3g}" if run else "any"
             row(run, method.label, getattr(method, "tokens", 1), setting)
         console.print(table)
 
