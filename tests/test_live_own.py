@@ -90,6 +90,21 @@ def trained(plan):
     return nodes
 
 
+def killed_and_back(plan, before, after):
+    """The plan, slowed down, and its model: agent02 is killed after so many visits, and started again for more."""
+    plan = replace(plan, config=replace(plan.config, timing=replace(plan.config.timing, pause_s=0.02)))
+    with Cluster.create(plan.folder, plan.config, plan.rows) as cluster:
+        cluster.start_all()
+        wait_for(lambda: cluster.status("agent02").visits > before)
+        visits = cluster.status("agent02").visits
+        cluster.kill("agent02")
+        cluster.start("agent02")
+        wait_for(lambda: cluster.status("agent02").visits > visits + after)
+        assert cluster.failed() == {}
+        cluster.end()
+        return plan, up.finish(plan, cluster)
+
+
 @pytest.mark.parametrize("method", ["WPG:alpha=0.3", "WADMM:beta=20,form=gradient"])
 def test_a_live_run_of_a_file_has_the_numbers_of_the_simulator(tmp_path, method):
     """One token on the ring, with mini-batches: which rows each visit draws, too."""
@@ -122,17 +137,7 @@ def test_a_torch_model_survives_kill_9_and_replays(tmp_path):
     """Real processes; dropout and batches are drawn by the visit, so the digests of the replay are equal."""
     torch = pytest.importorskip("torch")
     plan = prepared(tmp_path, TORCH, "WPG:alpha=0.5,tokens=2", data="digits", hops=10**6)
-    plan = replace(plan, config=replace(plan.config, timing=replace(plan.config.timing, pause_s=0.02)))
-    with Cluster.create(plan.folder, plan.config, plan.rows) as cluster:
-        cluster.start_all()
-        wait_for(lambda: cluster.status("agent02").visits > 30)
-        before = cluster.status("agent02").visits
-        cluster.kill("agent02")
-        cluster.start("agent02")
-        wait_for(lambda: cluster.status("agent02").visits > before + 20)
-        assert cluster.failed() == {}
-        cluster.end()
-        model = up.finish(plan, cluster)
+    plan, model = killed_and_back(plan, before=30, after=20)
     outcome = up.again(collect.agent_folders([plan.folder]))
     assert outcome.whole, outcome
     state = amble.load_params(plan.folder, tmp_path / "net.py")

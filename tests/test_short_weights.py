@@ -8,7 +8,6 @@ import pytest
 import amble
 from amble import AmbleError, methods, networks
 from amble.live.cluster import up
-from amble.live.cluster.cluster import Cluster
 from amble.live.core.message import Epoch, Token
 from amble.live.core.packing import Packing, flat
 from amble.live.core.short import Short, ShortPacking
@@ -20,7 +19,7 @@ from amble.methods.rounding import rounded
 from amble.simulation.experiment import Experiment, parse
 from loss_samples import targets
 from rival_samples import PROBLEM, go, hop_by_hop
-from test_live_own import wait_for
+from test_live_own import killed_and_back
 
 FULL, SHORT = amble.Relay(form="full"), amble.Relay(form="full", message="float32")
 NETWORK = networks.random(8, 0.6, seed=1)
@@ -214,17 +213,7 @@ def test_a_live_run_in_float32_survives_kill_9(tmp_path):
     chosen = {"data": "breast_cancer", "agents": 4, "network": "ring", "ridge": 1e-3}
     settings = Experiment().with_settings({**chosen, "methods": [parse("Relay:message=float32")]})
     plan = up.prepare(settings, {"hops": 10**6}, tmp_path / "run", False)
-    plan = replace(plan, config=replace(plan.config, timing=replace(plan.config.timing, pause_s=0.02)))
-    with Cluster.create(plan.folder, plan.config, plan.rows) as cluster:
-        cluster.start_all()
-        wait_for(lambda: cluster.status("agent02").visits > 10)
-        before = cluster.status("agent02").visits
-        cluster.kill("agent02")
-        cluster.start("agent02")
-        wait_for(lambda: cluster.status("agent02").visits > before + 10)
-        assert cluster.failed() == {}
-        cluster.end()
-        model = up.finish(plan, cluster)
+    plan, model = killed_and_back(plan, before=10, after=10)
     outcome = up.again(collect.agent_folders([plan.folder]), plan=plan)
     assert outcome.whole, outcome
     np.testing.assert_allclose(model.w, plan.problem.optimum().w, rtol=1e-9, atol=1e-11)

@@ -145,11 +145,10 @@ def fitted(method: GiftMethod, account: Token, gift: Slot, x: Array) -> tuple[To
     if kind == "float64":
         return account, gift
     xp, weight = namespace(x), account.weight
-    off = rounded(weight, kind) - weight
-    diagonal = xp.eye(len(x))
-    up = xp.diagonal(weight) + (abs(off) * (1 - diagonal)).sum(axis=1)
+    nearest, diagonal = rounded(weight, kind), xp.eye(len(x))
+    up = xp.diagonal(weight) + (abs(nearest - weight) * (1 - diagonal)).sum(axis=1)
     up = rounded((1 + 2 * LOSSES[kind]) * up, kind)
-    short = xp.where(diagonal > 0, up[:, None], rounded(weight, kind))
+    short = xp.where(diagonal > 0, up[:, None], nearest)
     off = short - weight
     v = off @ x
     v = xp.append(v, xp.zeros(gift.v.shape[0] - len(x)))  # under a penalty the last entry is the share
